@@ -17,7 +17,7 @@ from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
-from tmmu.testing.strategies.every_graph import Choice, fewest_colours, lifetimes, model_of
+from tmmu.testing.strategies.every_graph import GraphChoice, fewest_colours, lifetimes, model_of
 
 fewest = lru_cache(maxsize=None)(fewest_colours)
 
@@ -25,18 +25,18 @@ fewest = lru_cache(maxsize=None)(fewest_colours)
 class Wrong(NamedTuple):
     """A graph whose plan is not as it must be, and why."""
 
-    graph: tuple[Choice, ...]
+    graph: tuple[GraphChoice, ...]
     why: str
 
 
 def wrong_plans(
-    graphs: Iterable[tuple[Choice, ...]], *, outputs: str = "sinks", layout: str = "slots"
+    graphs: Iterable[tuple[GraphChoice, ...]], *, outputs: str = "sinks", layout: str = "slots"
 ) -> Iterator[Wrong]:
     """Every graph whose plan has a slot too many, is objected to, or has a row that Z3 does not discharge.
 
     Rows are ground terms, and those of small plans are few: each different one is asked once, for all plans together.
     """
-    rows: dict[str, tuple[Choice, ...]] = {}
+    rows: dict[str, tuple[GraphChoice, ...]] = {}
     count = 0
     for graph in graphs:
         count += 1

@@ -1,4 +1,4 @@
-"""Planners of other projects on buffers, a line of JSON each, as `tmmu check-planner --batch` speaks to them:
+"""Planners of other projects on buffers, a line of JSON each, in the form of `tmmu check-planner --batch`:
 
     PYTHON tests/support/other_planners.py tinygrad-tlsf|tinygrad-arena
 

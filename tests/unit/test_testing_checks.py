@@ -1,6 +1,6 @@
 """The checks of `tmmu.testing` say no: each property has a planner, an allocator or a checker that breaks it.
 
-spec: TP2.1, TP2.2, TP2.5 to TP2.11, TP3.1 to TP3.4
+spec: TP2.1, TP2.2, TP2.5 to TP2.11, TP3.1 to TP3.4, TP5.1
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tmmu.testing.properties import PROMISES
 from tmmu.testing.strategies.plans import violations_of
 
 AGAIN = ("deterministic",)
-Buffers = list[testing.Buffer]
+Buffers = list[testing.LiveBuffer]
 
 
 def side_by_side(buffers: Buffers) -> dict[str, int]:
@@ -109,7 +109,7 @@ def test_a_failure_is_saved_tried_first_and_refuted(tmp_path: Path) -> None:
     saved = caught.value.saved
     assert saved is not None
     text = str(caught.value)
-    assert "@example([Buffer('b0', 0, 0, 1), Buffer('b1', 0, 0, 1)])" in text
+    assert "@example([LiveBuffer('b0', 0, 0, 1), LiveBuffer('b1', 0, 0, 1)])" in text
     assert "==========" in text
     [found] = (
         violations_of(file.load_any(saved).plan)
@@ -145,7 +145,7 @@ def test_a_case_of_each_kind_is_read_again(kind: str, tmp_path: Path) -> None:
 def test_the_examples_follow_from_the_seed() -> None:
     def drawn(seed: int) -> list[str]:
         seen: list[str] = []
-        with testing.running(testing.Run(20, seed, None)):
+        with testing.running(testing.ExampleRun(20, seed, None)):
             testing.check_planner(lambda given: seen.append(repr(given)) or side_by_side(given), without=AGAIN)
         return seen
 
@@ -206,7 +206,7 @@ class FirstFit:
      ("raises", "answers"), ("unsteady", "deterministic")],
 )  # fmt: skip
 def test_a_wrong_allocator_is_found(fault: str, name: str) -> None:
-    """Sizes are even here, so that a right allocator has even offsets."""
+    """PlanSizes are even here, so that a right allocator has even offsets."""
     others = {"aligned": ("within_capacity", "safe", "recovers"), "deterministic": ("recovers", "answers", "safe")}
     with pytest.raises(testing.PlannerFailure) as caught:
         testing.check_allocator(
@@ -239,5 +239,5 @@ def test_a_checker_has_a_score_by_obligation() -> None:
 
 
 def test_buffers_are_written_as_minimalloc_reads_them() -> None:
-    b = testing.Buffer("b", 2, 6, 8, 4, ((3, 4),), 16)
+    b = testing.LiveBuffer("b", 2, 6, 8, 4, ((3, 4),), 16)
     assert write_csv([b]) == "id,lower,upper,size,alignment,gaps,offset\nb,2,7,8,4,3-5,16\n"

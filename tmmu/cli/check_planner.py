@@ -19,7 +19,7 @@ from tmmu.core.flags import MemorySize, OnceCommand, format_examples, gathered
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
-    from tmmu.testing.programs import BatchProgram, Program
+    from tmmu.testing.programs import BatchProgram, ProgramPlanner
 
 PROMISES = ("relabelled", "monotone", "growth")
 
@@ -53,20 +53,20 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Spoken:
-    """How a program is spoken to: the format of buffers, the time it has, and whether it answers line by line."""
+    """How a program gets problems: the format of buffers, the time it has, and whether it answers line by line."""
 
     form: str
     timeout: float
     batch: bool
 
-    def program(self, command: tuple[str, ...]) -> Program | BatchProgram:
+    def program(self, command: tuple[str, ...]) -> ProgramPlanner | BatchProgram:
         """Return the planner. Raises UsageError for a command that cannot be run."""
-        from tmmu.testing.programs import IN, OUT, BatchProgram, Program
+        from tmmu.testing.programs import IN, OUT, BatchProgram, ProgramPlanner
 
         if shutil.which(command[0]) is None:
             raise click.UsageError(f"there is no program {command[0]!r}")
         if not self.batch:
-            return Program(command, self.form, self.timeout)
+            return ProgramPlanner(command, self.form, self.timeout)
         if any(mark in word for word in command for mark in (IN, OUT)):
             raise click.UsageError(f"--batch: the program reads lines and writes lines; leave {IN} and {OUT} out")
         return BatchProgram(command, self.timeout)
@@ -139,7 +139,7 @@ def check_planner(command: tuple[str, ...], drawn: Drawn, spoken: Spoken, chosen
         require_package(package, "tmmu check-planner", "testing")
     from tmmu.testing.cases import PlannerFailure
     from tmmu.testing.planners import check_planner as check
-    from tmmu.testing.profiles import Run, running
+    from tmmu.testing.profiles import ExampleRun, running
     from tmmu.testing.programs import BatchProgram, write_input
     from tmmu.testing.properties import PROPERTIES, Planner
 
@@ -149,7 +149,7 @@ def check_planner(command: tuple[str, ...], drawn: Drawn, spoken: Spoken, chosen
     program = spoken.program(command)
     planner = Planner(program, shlex.join(command), takes_capacity=program.takes_capacity)
     try:
-        with running(Run(chosen.examples, chosen.seed, Path(chosen.folder))):
+        with running(ExampleRun(chosen.examples, chosen.seed, Path(chosen.folder))):
             figures = check(
                 planner, drawn.strategy(), capacity=chosen.capacity, granularity=chosen.granularity, also=chosen.also,
                 without=chosen.without,

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tmmu.testing.allocators import check_allocator
-    from tmmu.testing.buffer import Buffer
+    from tmmu.testing.buffer import LiveBuffer
     from tmmu.testing.cases import PlannerFailure, read_case
     from tmmu.testing.planners import check_planner
     from tmmu.testing.problems import read_dag, read_model
-    from tmmu.testing.profiles import PROFILES, Run, running
+    from tmmu.testing.profiles import PROFILES, ExampleRun, running
     from tmmu.testing.properties import PROPERTIES, Figures
     from tmmu.testing.strategies.buffers import buffers
     from tmmu.testing.strategies.graphs import dags, graphs
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tmmu.testing.verifiers import Score, VerifierFailure, check_verifier
 
 _MODULES = {
-    "Buffer": "buffer", "PROPERTIES": "properties", "Figures": "properties", "PlannerFailure": "cases",
-    "read_case": "cases", "PROFILES": "profiles", "Run": "profiles", "running": "profiles",
+    "LiveBuffer": "buffer", "PROPERTIES": "properties", "Figures": "properties", "PlannerFailure": "cases",
+    "read_case": "cases", "PROFILES": "profiles", "ExampleRun": "profiles", "running": "profiles",
     "read_model": "problems", "read_dag": "problems",
 }  # fmt: skip
 _OF_EXTRA = {
@@ -44,9 +44,31 @@ _OF_EXTRA = {
 """The names that need the extra `testing`."""
 
 __all__ = [
-    "PROFILES", "PROPERTIES", "Allocate", "Buffer", "Figures", "Free", "PlannerFailure", "Run", "Score",
-    "VerifierFailure", "WrongPlan", "buffers", "check_allocator", "check_planner", "check_verifier", "dags", "faults",
-    "graphs", "models", "plans", "read_case", "read_dag", "read_model", "running", "traces",
+    "PROFILES",
+    "PROPERTIES",
+    "Allocate",
+    "ExampleRun",
+    "Figures",
+    "Free",
+    "LiveBuffer",
+    "PlannerFailure",
+    "Score",
+    "VerifierFailure",
+    "WrongPlan",
+    "buffers",
+    "check_allocator",
+    "check_planner",
+    "check_verifier",
+    "dags",
+    "faults",
+    "graphs",
+    "models",
+    "plans",
+    "read_case",
+    "read_dag",
+    "read_model",
+    "running",
+    "traces",
 ]  # fmt: skip
 
 

@@ -17,12 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from tmmu.core.alignment import align_up
 from tmmu.core.output import suggest_names
 from tmmu.testing.answers import BadAnswer, read_answer
-from tmmu.testing.buffer import Buffer
+from tmmu.testing.buffer import LiveBuffer
 from tmmu.testing.examples import settings_of
 from tmmu.testing.planners import report
 from tmmu.testing.problems import BufferProblem
 from tmmu.testing.profiles import current_run
-from tmmu.testing.properties import OF_ALLOCATORS, OF_OBLIGATION, Failure, Figures, name_of
+from tmmu.testing.properties import OF_ALLOCATORS, OF_OBLIGATION, Figures, PropertyFailure, name_of
 from tmmu.testing.strategies.traces import SIZES, Allocate, Free, live_ranges
 
 STEPS = 50
@@ -71,7 +71,7 @@ def check_allocator(
     run, figures = current_run(examples, folder), Figures()
     most = capacity if largest is None else largest
     sizes = tuple(size for size in dict.fromkeys((*SIZES, capacity // 2, capacity)) if size <= most) or (most,)
-    last: list[Failure] = []
+    last: list[PropertyFailure] = []
 
     class Requests(RuleBasedStateMachine):
         """An allocator, and what it was asked and answered."""
@@ -170,13 +170,13 @@ def check_allocator(
                 name = OF_OBLIGATION.get(found.obligation, "safe")
                 if name not in without:
                     self.is_failed = True
-                    last[:] = [Failure(name, found.text, problem, plan, found, capacity)]
+                    last[:] = [PropertyFailure(name, found.text, problem, plan, found, capacity)]
                     raise _error(name, last[0])
             figures.held.update(("safe", "aligned", "within_capacity"))
 
         def _plan(self) -> tuple[BufferProblem, Any]:
             served = [
-                Buffer(b.name, b.first, b.last, b.bytes, alignment) for b in live_ranges(self.trace)
+                LiveBuffer(b.name, b.first, b.last, b.bytes, alignment) for b in live_ranges(self.trace)
                 if self._offset_of(b.name) is not None
             ]  # fmt: skip
             problem = BufferProblem(served)
@@ -194,7 +194,7 @@ def check_allocator(
             shown = ", ".join(
                 f"allocate({each.bytes})" if isinstance(each, Allocate) else f"free({each.name})" for each in self.trace
             )
-            last[:] = [Failure(name, f"{what}; after {shown}", problem, plan, None, capacity)]
+            last[:] = [PropertyFailure(name, f"{what}; after {shown}", problem, plan, None, capacity)]
             raise _error(name, last[0])
 
     title = name_of(make)
@@ -209,13 +209,13 @@ def check_allocator(
 
 
 class _Wrong(Exception):
-    failure: Failure
+    failure: PropertyFailure
 
 
 _kinds: dict[str, type[_Wrong]] = {}
 
 
-def _error(name: str, failure: Failure) -> _Wrong:
+def _error(name: str, failure: PropertyFailure) -> _Wrong:
     """Return the exception of a property: each has a class, so that a failure shrinks to one of its own kind."""
     found = _kinds.setdefault(name, type("Wrong", (_Wrong,), {}))()
     found.failure = failure
@@ -230,6 +230,6 @@ def _answer(allocator: Any, size: int) -> int | None:
         return None
     if offset is None:
         return None
-    read = read_answer({"it": offset}, BufferProblem([Buffer("it", 0, 0, size)])).offsets
+    read = read_answer({"it": offset}, BufferProblem([LiveBuffer("it", 0, 0, size)])).offsets
     assert read is not None
     return read["it"]

@@ -17,7 +17,7 @@ from tmmu.core.source import MAX_BYTES
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans import file, text
 from tmmu.plans.sections import BufferPlan, Plan
-from tmmu.testing.problems import BufferProblem, Problem
+from tmmu.testing.problems import BufferProblem, PlannerProblem
 
 SHAPES = "a dict of offsets by name, a list or an array of offsets, a plan, or a file or text with one"
 """The forms of an answer, for messages."""
@@ -32,7 +32,7 @@ class Refusal(Exception):
     """A program refuses a problem, by its exit code or in words."""
 
 
-class Answer(NamedTuple):
+class PlannerAnswer(NamedTuple):
     """Offsets by name, or a whole plan; and the footprint that the planner stated, if it did."""
 
     offsets: dict[str, int] | None
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     footprint: int | None = None
 
 
-def read_answer(value: Any, problem: Problem) -> Answer:
+def read_answer(value: Any, problem: PlannerProblem) -> PlannerAnswer:
     """Read what a planner returned for a problem.
 
     Raises BadAnswer if an offset is missing, stated twice, of an unknown name, or no integer of 64 bits.
@@ -63,15 +63,15 @@ def read_answer(value: Any, problem: Problem) -> Answer:
     if isinstance(value, str):
         return _of_text(value, problem, footprint)
     if isinstance(value, Mapping):
-        return Answer(_checked(value.items(), problem), None, footprint)
+        return PlannerAnswer(_checked(value.items(), problem), None, footprint)
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Sequence):
-        return Answer(_of_list(value, problem), None, footprint)
+        return PlannerAnswer(_of_list(value, problem), None, footprint)
     raise BadAnswer(f"expected {SHAPES}, got {type(value).__name__}")
 
 
-def _of_list(values: Sequence[Any], problem: Problem) -> dict[str, int]:
+def _of_list(values: Sequence[Any], problem: PlannerProblem) -> dict[str, int]:
     """Return the offsets of a list, which has one for each name that must have one."""
     names = problem.names
     if len(values) < len(names):
@@ -81,7 +81,7 @@ def _of_list(values: Sequence[Any], problem: Problem) -> dict[str, int]:
     return _checked(zip(names, values, strict=True), problem)
 
 
-def _checked(pairs: Iterable[tuple[Any, Any]], problem: Problem) -> dict[str, int]:
+def _checked(pairs: Iterable[tuple[Any, Any]], problem: PlannerProblem) -> dict[str, int]:
     """Return the offsets as integers, all of them and no others."""
     known, found = {*problem.names, *problem.optional}, dict[str, int]()
     for name, value in pairs:
@@ -96,7 +96,7 @@ def _checked(pairs: Iterable[tuple[Any, Any]], problem: Problem) -> dict[str, in
     return found
 
 
-def _listed(problem: Problem) -> str:
+def _listed(problem: PlannerProblem) -> str:
     return f"there are {list_names(list(problem.names))}" if problem.names else "the problem has none"
 
 
@@ -119,12 +119,12 @@ def _integer(value: Any, what: str) -> int:
     return found
 
 
-def _of_plan(plan: Plan | BufferPlan, problem: Problem, footprint: int | None) -> Answer:
+def _of_plan(plan: Plan | BufferPlan, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:
     """Take a plan: of buffers its offsets by name, of a model the whole."""
     if not isinstance(problem, BufferProblem):
         if isinstance(plan, BufferPlan):
             raise BadAnswer("expected a plan with the steps of the model, got one that states lifetimes")
-        return Answer(None, plan, footprint)
+        return PlannerAnswer(None, plan, footprint)
     names, storages = plan.placement.storage_names(), plan.placement.storages
     found: dict[str, int] = {}
     for k, name in enumerate(names):
@@ -133,10 +133,10 @@ def _of_plan(plan: Plan | BufferPlan, problem: Problem, footprint: int | None) -
             raise BadAnswer(f"two offsets for {whole!r}: the pieces around a gap must have one")
     if footprint is None and isinstance(plan, BufferPlan) and plan.claims is not None:
         footprint = plan.claims.usage[0].footprint
-    return Answer(_checked(found.items(), problem), None, footprint)
+    return PlannerAnswer(_checked(found.items(), problem), None, footprint)
 
 
-def _of_file(path: str, problem: Problem, footprint: int | None) -> Answer:
+def _of_file(path: str, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:
     """Read a file: a plan of any format that `verify-plan` reads, or the text of offsets."""
     try:
         with open(path, "rb") as opened:
@@ -150,7 +150,7 @@ def _of_file(path: str, problem: Problem, footprint: int | None) -> Answer:
         raise BadAnswer(f"the answer cannot be read: {error}") from error
 
 
-def _of_text(given: str, problem: Problem, footprint: int | None) -> Answer:
+def _of_text(given: str, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:
     """Read a text: a plan (`spec/text-plan.md`), JSON, or CSV with the columns `id` and `offset`."""
     start = given.lstrip()
     if start.startswith(text.FORMAT.title):
@@ -172,10 +172,10 @@ def _of_text(given: str, problem: Problem, footprint: int | None) -> Answer:
         if len(row) != len(header):
             raise BadAnswer(f"expected {len(header)} cells in the row of {cells.get(names[0], '')!r}, got {len(row)}")
         pairs.append((cells[names[0]], cells["offset"]))
-    return Answer(_checked(pairs, problem), None, footprint)
+    return PlannerAnswer(_checked(pairs, problem), None, footprint)
 
 
-def _of_json(given: str, problem: Problem, footprint: int | None) -> Answer:
+def _of_json(given: str, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:
     """Read a JSON object of offsets by name, also as `offsets` beside a `footprint`, or a list of offsets."""
     try:
         value = json.loads(given, object_pairs_hook=_Pairs)
@@ -188,8 +188,8 @@ def _of_json(given: str, problem: Problem, footprint: int | None) -> Answer:
                 footprint = _integer(stated["footprint"], "the footprint")
             value = stated["offsets"]
     if isinstance(value, _Pairs):
-        return Answer(_checked(value, problem), None, footprint)
-    return Answer(_of_list(value, problem), None, footprint)
+        return PlannerAnswer(_checked(value, problem), None, footprint)
+    return PlannerAnswer(_of_list(value, problem), None, footprint)
 
 
 class _Pairs(list[tuple[str, Any]]):

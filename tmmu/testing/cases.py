@@ -21,8 +21,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.plans import text, text_writer
 from tmmu.plans.allocation import Buffers
 from tmmu.plans.sections import BufferPlan, Plan
-from tmmu.testing.problems import Problem, read_problem
-from tmmu.testing.properties import OF_ALLOCATORS, PROPERTIES, Failure
+from tmmu.testing.problems import PlannerProblem, read_problem
+from tmmu.testing.properties import OF_ALLOCATORS, PROPERTIES, PropertyFailure
 
 SUFFIX = ".plan.txt"
 MARK = "# case "
@@ -34,7 +34,7 @@ SHOWN = 60
 class PlannerFailure(AssertionError):
     """A property that does not hold. `failure` has the problem and the plan, `saved` is the file of the case."""
 
-    def __init__(self, message: str, failure: Failure, saved: Path | None = None) -> None:
+    def __init__(self, message: str, failure: PropertyFailure, saved: Path | None = None) -> None:
         super().__init__(message)
         self.failure, self.saved = failure, saved
 
@@ -44,17 +44,17 @@ class NotACase(ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class SavedCase:
     """A saved problem: the planner that was wrong, the property, the capacity it was given, and the file."""
 
     planner: str
     name: str
-    problem: Problem
+    problem: PlannerProblem
     capacity: int | None
     path: Path
 
 
-def describe(planner: str, failure: Failure, saved: Path | None = None, note: str = "") -> str:
+def describe(planner: str, failure: PropertyFailure, saved: Path | None = None, note: str = "") -> str:
     """Return the message of a failure: the sentence, the two rectangles, the plan, and how it is shown again."""
     lines = [f"{planner}: {failure.obligation}: {failure.text}"]
     if failure.name != failure.obligation or failure.violation is None:
@@ -71,7 +71,7 @@ def describe(planner: str, failure: Failure, saved: Path | None = None, note: st
     return "\n".join([*lines, *filter(None, [note])])
 
 
-def draw(failure: Failure) -> Iterator[str]:
+def draw(failure: PropertyFailure) -> Iterator[str]:
     """Yield the place of a violation, and the rectangles of its tensors as `verify-plan` draws them."""
     found = failure.violation
     if found is None or failure.plan is None:
@@ -101,7 +101,7 @@ def text_of(plan: Plan | BufferPlan) -> str:
         return text_writer.write(BufferPlan(Buffers(a.arenas, a.storages, (), Names.of(a.storage_names()))))
 
 
-def save(planner: str, failure: Failure, folder: Path) -> Path:
+def save(planner: str, failure: PropertyFailure, folder: Path) -> Path:
     """Write a failure as a case and return its file. One file for each planner and obligation: the last is kept."""
     title, *rest = (text_of(failure.plan) if failure.plan is not None else _without_plan()).splitlines()
     document = {
@@ -130,7 +130,7 @@ def _one_line(given: str) -> str:
     return given.replace("\n", "\\n")
 
 
-def read_case(path: Path) -> Case:
+def read_case(path: Path) -> SavedCase:
     """Read a saved case. Raises NotACase for any other file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -140,13 +140,13 @@ def read_case(path: Path) -> Case:
         capacity = found["capacity"]
         if capacity is not None and not isinstance(capacity, int):
             raise ValueError(f"capacity {capacity!r}")
-        return Case(str(found["planner"]), str(found["property"]), problem, capacity, path)
+        return SavedCase(str(found["planner"]), str(found["property"]), problem, capacity, path)
     except (OSError, ValueError, KeyError, TypeError, TmmuError) as error:
         what = str(error) or type(error).__name__
         raise NotACase(f"{path}: not a saved case ({what}); give a file that tmmu.testing saved") from error
 
 
-def saved_cases(planner: str, folder: Path) -> list[Case]:
+def saved_cases(planner: str, folder: Path) -> list[SavedCase]:
     """Return the saved cases of a planner in a folder, which need not exist. Other plans in it are ignored."""
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []:

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from tmmu.testing.profiles import Run
+from tmmu.testing.profiles import ExampleRun
 
 
-def settings_of(run: Run, *, shrinks: bool = True, steps: int = 50) -> settings:
+def settings_of(run: ExampleRun, *, shrinks: bool = True, steps: int = 50) -> settings:
     """Return the settings of a run. The seed alone decides the examples, and a slow machine is no error."""
     return settings(
         max_examples=run.examples, stateful_step_count=steps, database=None, deadline=None,
@@ -20,7 +20,7 @@ def settings_of(run: Run, *, shrinks: bool = True, steps: int = 50) -> settings:
     )  # fmt: skip
 
 
-def run_examples(test: Callable[..., None], *drawn: SearchStrategy[Any], run: Run, shrinks: bool = True) -> None:
+def run_examples(test: Callable[..., None], *drawn: SearchStrategy[Any], run: ExampleRun, shrinks: bool = True) -> None:
     """Run a test on the examples of a run. Raises what it raises, for the smallest example if it `shrinks`."""
     decorated: Any = settings_of(run, shrinks=shrinks)(given(*drawn)(test))
     seed(run.seed)(decorated)()

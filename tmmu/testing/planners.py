@@ -1,4 +1,4 @@
-"""`check_planner`: a user's planner on random problems. A failure is shrunk, printed and saved. spec: TP2.1, TP3.1
+"""`check_planner`: a user's planner on random problems. A failure is shrunk, printed and saved. spec: TP2.1, TP3.1, TP3.5
 
 >>> from tmmu import testing
 >>> def offsets(buffers):  # one behind the other
@@ -21,12 +21,12 @@ from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 
 from tmmu.core.output import suggest_names
-from tmmu.testing.buffer import Buffer
+from tmmu.testing.buffer import LiveBuffer
 from tmmu.testing.cases import PlannerFailure, describe, save, saved_cases
 from tmmu.testing.examples import run_examples
-from tmmu.testing.problems import BufferProblem, Problem, problem_of
-from tmmu.testing.profiles import Run, current_run
-from tmmu.testing.properties import DEFAULT, PROPERTIES, Examination, Failure, Figures, Planner
+from tmmu.testing.problems import BufferProblem, PlannerProblem, problem_of
+from tmmu.testing.profiles import ExampleRun, current_run
+from tmmu.testing.properties import DEFAULT, PROPERTIES, Examination, Figures, Planner, PropertyFailure
 from tmmu.testing.strategies.buffers import buffers
 
 GROWTH = (200, 400, 800)
@@ -63,7 +63,7 @@ def check_planner(
     also, without
         Properties of `tmmu.testing.PROPERTIES` that are examined as well, or not.
     examples, folder
-        The number of problems, and where a failure is saved; by default those of the run (`tmmu.testing.Run`).
+        The number of problems, and where a failure is saved; by default those of the run (`tmmu.testing.ExampleRun`).
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _chosen(also: Collection[str], without: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in PROPERTIES if name in (*DEFAULT, *also) and name not in without)
 
 
-def report(planner: str, failure: Failure, run: Run) -> NoReturn:
+def report(planner: str, failure: PropertyFailure, run: ExampleRun) -> NoReturn:
     """Save a failure and raise it."""
     saved, note = None, ""
     if run.folder is not None:
@@ -114,16 +114,18 @@ class _Found(Exception):
     of its own kind.
     """
 
-    failure: Failure
+    failure: PropertyFailure
 
 
-def find_failure(examine: Callable[[Problem], Failure | None], given: Any, run: Run) -> Failure | None:
+def find_failure(
+    examine: Callable[[PlannerProblem], PropertyFailure | None], given: Any, run: ExampleRun
+) -> PropertyFailure | None:
     """Return the smallest failure that is found in the examples of a run, or None.
 
     If an example fails and then does not, the failure is `deterministic`.
     """
     kinds: dict[str, type[_Found]] = {}
-    smallest: list[Failure] = []
+    smallest: list[PropertyFailure] = []
 
     def test(value: Any) -> None:
         failure = examine(problem_of(value))
@@ -148,12 +150,12 @@ def find_failure(examine: Callable[[Problem], Failure | None], given: Any, run: 
     return None
 
 
-def _measure_growth(planner: Planner) -> Failure | None:
+def _measure_growth(planner: Planner) -> PropertyFailure | None:
     """Compare the times for more and more buffers."""
     taken = []
     for count in GROWTH:
         problem = BufferProblem([
-            Buffer(f"b{k}", k // 2, k // 2 + 1 + k * 7919 % 23, 1 + k * 104729 % 4096) for k in range(count)
+            LiveBuffer(f"b{k}", k // 2, k // 2 + 1 + k * 7919 % 23, 1 + k * 104729 % 4096) for k in range(count)
         ])  # fmt: skip
         best = math.inf
         for _ in range(3):
@@ -165,4 +167,4 @@ def _measure_growth(planner: Planner) -> Failure | None:
     if exponent <= EXPONENT:
         return None
     times = ", ".join(f"{count} in {seconds:.3f} s" for count, seconds in zip(GROWTH, taken, strict=True))
-    return Failure("growth", f"time grows with the power {exponent:.1f} of the buffers: {times}", problem)
+    return PropertyFailure("growth", f"time grows with the power {exponent:.1f} of the buffers: {times}", problem)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tmmu.testing.profiles import FOLDER, PROFILES, Run, running
+from tmmu.testing.profiles import FOLDER, PROFILES, ExampleRun, running
 
 GIVEN = ("buffers", "dags", "graphs", "models")
 """The strategies that a planner can be given."""
@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         seed = random.SystemRandom().randrange(1 << 32) if profile == "nightly" else 0
         config.option.tmmu_seed = seed
     stack = config.stash[_STACK] = ExitStack()
-    stack.enter_context(running(Run(PROFILES[profile], seed, Path(config.getoption("tmmu_folder")))))
+    stack.enter_context(running(ExampleRun(PROFILES[profile], seed, Path(config.getoption("tmmu_folder")))))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

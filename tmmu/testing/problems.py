@@ -30,7 +30,7 @@ from tmmu.plans.building import KEPT, AllocationBuilder, StatedTensor, build_sto
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
-from tmmu.testing.buffer import Buffer
+from tmmu.testing.buffer import LiveBuffer
 
 if TYPE_CHECKING:
     import networkx
@@ -42,7 +42,7 @@ UNLIMITED = UINT64_END - 1
 Offsets = Mapping[str, int]
 
 
-class Sizes(NamedTuple):
+class PlanSizes(NamedTuple):
     """The bytes that a plan needs, those that are live at its peak, and those of all its storages side by side.
 
     `extent` is the footprint if a storage without bytes had one, as some planners, ours among them, count it.
@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
     extent: int
 
 
-class Problem(ABC):
+class PlannerProblem(ABC):
     """A problem of some kind. `argument` is what the planner is given."""
 
     kind: ClassVar[str]
@@ -90,11 +90,11 @@ class Problem(ABC):
         """Yield everything that is false in a plan for this problem, coarse things first."""
 
     @abstractmethod
-    def rename(self) -> tuple[Problem, dict[str, str]]:
+    def rename(self) -> tuple[PlannerProblem, dict[str, str]]:
         """Return the same problem with other names, and for each new name the old one."""
 
     @abstractmethod
-    def reduce(self) -> Iterator[Problem]:
+    def reduce(self) -> Iterator[PlannerProblem]:
         """Yield problems that need no more memory than this one."""
 
     @abstractmethod
@@ -107,13 +107,13 @@ class Problem(ABC):
         """The problem as the Python expression of an `@example`."""
 
 
-class BufferProblem(Problem):
+class BufferProblem(PlannerProblem):
     """Buffers with live ranges, to be placed in one arena."""
 
     kind = "buffers"
     noun = "buffer"
 
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
+    def __init__(self, buffers: Sequence[LiveBuffer]) -> None:
         self.buffers = self.argument = list(buffers)
 
     @property
@@ -168,11 +168,11 @@ class BufferProblem(Problem):
 
     @property
     def example(self) -> str:
-        """A list of `Buffer`."""
+        """A list of `LiveBuffer`."""
         return repr(self.buffers)
 
 
-class ModelProblem(Problem):
+class ModelProblem(PlannerProblem):
     """A model whose tensors are placed in one arena, or that a whole plan places in any."""
 
     kind = "model"
@@ -321,7 +321,7 @@ class ModelProblem(Problem):
         """Return the problem of this kind that a model states."""
         return cls(model)
 
-    def reduce(self) -> Iterator[Problem]:
+    def reduce(self) -> Iterator[PlannerProblem]:
         """Yield none: without a node, what it wrote has another writer or none."""
         yield from ()
 
@@ -393,28 +393,28 @@ class DagProblem(ModelProblem):
         return f"testing.read_dag({json.dumps(self.document())!r})"
 
 
-def problem_of(value: Any) -> Problem:
+def problem_of(value: Any) -> PlannerProblem:
     """Return what a strategy drew as a problem. Raises TypeError for a value of another type."""
-    if isinstance(value, Problem):
+    if isinstance(value, PlannerProblem):
         return value
     if isinstance(value, Model):
         return ModelProblem(value)
     if isinstance(value, Graph):
         return GraphProblem(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(each, Buffer) for each in value):
+    if isinstance(value, (list, tuple)) and all(isinstance(each, LiveBuffer) for each in value):
         return BufferProblem(value)
     if type(value).__name__ == "DiGraph":
         return DagProblem(value)
     raise TypeError(
-        f"expected a list of Buffer, a DiGraph, a tmmu.Graph or a model from `given`, got {type(value).__name__}"
+        f"expected a list of LiveBuffer, a DiGraph, a tmmu.Graph or a model from `given`, got {type(value).__name__}"
     )
 
 
-def read_problem(kind: str, document: Any) -> Problem:
+def read_problem(kind: str, document: Any) -> PlannerProblem:
     """Return the problem of a kind that a document states. Raises ValueError, KeyError or TypeError if it does not."""
     if kind == BufferProblem.kind:
         return BufferProblem([
-            Buffer(**{**each, "gaps": tuple((int(low), int(high)) for low, high in each.get("gaps", ()))})
+            LiveBuffer(**{**each, "gaps": tuple((int(low), int(high)) for low, high in each.get("gaps", ()))})
             for each in document
         ])  # fmt: skip
     if kind == DagProblem.kind:
@@ -442,7 +442,7 @@ def read_dag(document: Any) -> networkx.DiGraph:
     return dag
 
 
-def measure(plan: Plan | BufferPlan, granularity: int = 1) -> Sizes:
+def measure(plan: Plan | BufferPlan, granularity: int = 1) -> PlanSizes:
     """Measure a plan, all arenas together; scattered ones have no footprint. O(n log n).
 
     In the total each storage has at least a byte, rounded up to `granularity` and to the strictest alignment.
@@ -459,7 +459,7 @@ def measure(plan: Plan | BufferPlan, granularity: int = 1) -> Sizes:
             extent += max((offset + max(size, 1) for _, _, size, offset in rows), default=0)
             peak += peak_live([row[:3] for row in rows]) if arena.reuse else sum(size for _, _, size, _ in rows)
             total += sum(align_up(max(size, 1), strictest) for _, _, size, _ in rows)
-    return Sizes(footprint, peak, total, extent)
+    return PlanSizes(footprint, peak, total, extent)
 
 
 def peak_live(rows: Sequence[tuple[int, int, int]]) -> int:

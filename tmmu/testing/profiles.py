@@ -14,7 +14,7 @@ FOLDER = "plan-regressions"
 
 
 @dataclass(frozen=True)
-class Run:
+class ExampleRun:
     """The examples of each check, the seed that they follow from, and the folder of saved cases; None: not saved."""
 
     examples: int = 100
@@ -22,10 +22,10 @@ class Run:
     folder: Path | None = Path(FOLDER)
 
 
-_runs = [Run()]
+_runs = [ExampleRun()]
 
 
-def current_run(examples: int | None = None, folder: str | Path | None = None) -> Run:
+def current_run(examples: int | None = None, folder: str | Path | None = None) -> ExampleRun:
     """Return the run in force, with what a call states itself. An empty folder: nothing is saved."""
     run = _runs[-1]
     if examples is not None:
@@ -38,7 +38,7 @@ def current_run(examples: int | None = None, folder: str | Path | None = None) -
 
 
 @contextmanager
-def running(run: Run) -> Iterator[None]:
+def running(run: ExampleRun) -> Iterator[None]:
     """Put a run in force."""
     _runs.append(run)
     try:

@@ -22,8 +22,8 @@ from typing import IO, Any
 
 from tmmu.ir import text_writer
 from tmmu.testing.answers import BadAnswer, Refusal
-from tmmu.testing.buffer import Buffer
-from tmmu.testing.problems import BufferProblem, Problem, problem_of
+from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.problems import BufferProblem, PlannerProblem, problem_of
 
 IN, OUT, CAPACITY = "{in}", "{out}", "{capacity}"
 """What stands for the two files and for a capacity in a command."""
@@ -34,10 +34,10 @@ OUTCOMES = 400
 """The most characters of a program's messages that are shown."""
 
 
-def write_csv(buffers: Sequence[Buffer]) -> str:
+def write_csv(buffers: Sequence[LiveBuffer]) -> str:
     """Return buffers as MiniMalloc's CSV: `upper` and the end of a gap are excluded. spec: TP5.1
 
-    >>> print(write_csv([Buffer("b0", 0, 3, 64)]), end="")
+    >>> print(write_csv([LiveBuffer("b0", 0, 3, 64)]), end="")
     id,lower,upper,size
     b0,0,4,64
     """
@@ -60,7 +60,7 @@ def write_csv(buffers: Sequence[Buffer]) -> str:
     return out.getvalue()
 
 
-def write_input(problem: Problem, form: str, capacity: int | None = None) -> tuple[str, str]:
+def write_input(problem: PlannerProblem, form: str, capacity: int | None = None) -> tuple[str, str]:
     """Return what a program is given, and the suffix of the file: buffers as CSV or JSON, graphs as text models."""
     if isinstance(problem, BufferProblem):
         if form == "csv":
@@ -70,7 +70,7 @@ def write_input(problem: Problem, form: str, capacity: int | None = None) -> tup
     return text_writer.write(problem.model), ".ir.txt"
 
 
-def _document(problem: Problem, capacity: int | None) -> dict[str, Any]:
+def _document(problem: PlannerProblem, capacity: int | None) -> dict[str, Any]:
     stated = {} if capacity is None else {"capacity": capacity}
     if isinstance(problem, BufferProblem):
         return {"buffers": problem.document(), **stated}
@@ -79,7 +79,7 @@ def _document(problem: Problem, capacity: int | None) -> dict[str, Any]:
 
 
 @dataclass
-class Program:
+class ProgramPlanner:
     """A command that is run for each problem. It may contain `{in}`, `{out}` and `{capacity}`."""
 
     command: Sequence[str]
@@ -127,9 +127,9 @@ class Program:
         finally:
             if process.poll() is None:
                 _kill(process)
-        said = messages.decode(errors="replace")
-        _check_exit(process.returncode, said)
-        return printed[:MOST].decode(errors="replace"), said
+        printed_errors = messages.decode(errors="replace")
+        _check_exit(process.returncode, printed_errors)
+        return printed[:MOST].decode(errors="replace"), printed_errors
 
 
 def _filled(word: str, places: dict[str, str]) -> str:
@@ -199,18 +199,18 @@ class BatchProgram:
             raise BadAnswer(f"it has no answer after {self.timeout:g} s")
         if not line:
             code = process.wait()
-            said = self._said()
+            printed_errors = self._printed_errors()
             self.close()
             if code < 0:
-                raise BadAnswer(f"it was ended by {_signal(-code)}{_shown(said)}")
-            raise BadAnswer(f"it ended with exit code {code} before it answered{_shown(said)}")
+                raise BadAnswer(f"it was ended by {_signal(-code)}{_shown(printed_errors)}")
+            raise BadAnswer(f"it ended with exit code {code} before it answered{_shown(printed_errors)}")
         if line.lstrip().startswith('{"error"'):
             raise Refusal(_stated_error(line))
         return line
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the program runs
+            self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # it is open as long as the program runs
             self._process = subprocess.Popen(
                 list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._messages,
                 start_new_session=True,
@@ -235,7 +235,7 @@ class BatchProgram:
         self._unread[:] = rest
         return line.decode(errors="replace") or " "
 
-    def _said(self) -> str:
+    def _printed_errors(self) -> str:
         if self._messages is None:
             return ""
         self._messages.seek(0)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from proofs.definition.violations import Obligation, Violation
 from tmmu.plans import file
 from tmmu.plans.sections import BufferPlan, Plan
-from tmmu.testing.answers import Answer, BadAnswer, Refusal, read_answer
-from tmmu.testing.problems import UNLIMITED, Problem, Sizes, measure
+from tmmu.testing.answers import BadAnswer, PlannerAnswer, Refusal, read_answer
+from tmmu.testing.problems import UNLIMITED, PlannerProblem, PlanSizes, measure
 
 PROPERTIES = {
     "answers": "each problem has an answer, with one offset for each tensor",
@@ -74,12 +74,12 @@ class Figures:
         return max(self.ratios, default=1.0)
 
 
-class Failure(NamedTuple):
+class PropertyFailure(NamedTuple):
     """A property that does not hold of a problem: a sentence, the plan if there is one, and what the verifier found."""
 
     name: str
     text: str
-    problem: Problem
+    problem: PlannerProblem
     plan: Plan | BufferPlan | None = None
     violation: Violation | None = None
     capacity: int | None = None
@@ -99,7 +99,7 @@ class Planner:
         self.name = name or name_of(function)
         self.takes_capacity = _has_capacity(function) if takes_capacity is None else takes_capacity
 
-    def ask(self, problem: Problem, capacity: int | None = None) -> Answer:
+    def ask(self, problem: PlannerProblem, capacity: int | None = None) -> PlannerAnswer:
         """Return its answer. Raises BadAnswer, and what the function raises."""
         given = copy.deepcopy(problem.argument)
         value = self.function(given, capacity=capacity) if self.takes_capacity else self.function(given)
@@ -127,16 +127,16 @@ class Examination:
     capacity: int | None = None
     granularity: int = 1
 
-    def failures(self, planner: Planner, problem: Problem, figures: Figures) -> Iterator[Failure]:
+    def failures(self, planner: Planner, problem: PlannerProblem, figures: Figures) -> Iterator[PropertyFailure]:
         """Yield the failures of a planner on a problem, and count what holds."""
         for failure in self._examined(planner, problem, figures):
             if failure.name in self.wanted:
                 yield failure
 
-    def _examined(self, planner: Planner, problem: Problem, figures: Figures) -> Iterator[Failure]:
+    def _examined(self, planner: Planner, problem: PlannerProblem, figures: Figures) -> Iterator[PropertyFailure]:
         figures.examples += 1
         answered = self._answer(planner, problem)
-        if isinstance(answered, Failure):
+        if isinstance(answered, PropertyFailure):
             yield answered
             return
         if answered is None:
@@ -162,61 +162,71 @@ class Examination:
                 figures.held[name] += not failures
                 yield from (failure._replace(plan=failure.plan or plan) for failure in failures)
 
-    def _applies(self, name: str, planner: Planner, answer: Answer, plan: Plan | BufferPlan) -> bool:
+    def _applies(self, name: str, planner: Planner, answer: PlannerAnswer, plan: Plan | BufferPlan) -> bool:
         """Whether a planner says anything that the property is about."""
         if name == "refuses":
             return planner.takes_capacity and self.capacity is None
         return name != "footprint" or answer.footprint is not None or plan.claims is not None
 
-    def _answer(self, planner: Planner, problem: Problem) -> tuple[Answer, Plan | BufferPlan] | Failure | None:
+    def _answer(
+        self, planner: Planner, problem: PlannerProblem
+    ) -> tuple[PlannerAnswer, Plan | BufferPlan] | PropertyFailure | None:
         """Return the answer and its plan, a failure, or None if the capacity is rightly refused."""
         try:
             answer = planner.ask(problem, self.capacity)
             return answer, self._plan(problem, answer, self.capacity)
         except BadAnswer as error:
-            return Failure("answers", str(error), problem, capacity=self.capacity)
+            return PropertyFailure("answers", str(error), problem, capacity=self.capacity)
         except Exception as error:
             if self.capacity is not None and planner.takes_capacity:
                 total = measure(problem.place(side_by_side(problem)), self.granularity).total + problem.reserved
                 if total > self.capacity:
                     return None
-            return Failure("answers", describe_error(error), problem, capacity=self.capacity, cause=error)
+            return PropertyFailure("answers", describe_error(error), problem, capacity=self.capacity, cause=error)
 
-    def _plan(self, problem: Problem, answer: Answer, capacity: int | None) -> Plan | BufferPlan:
+    def _plan(self, problem: PlannerProblem, answer: PlannerAnswer, capacity: int | None) -> Plan | BufferPlan:
         if answer.offsets is None:
             assert answer.plan is not None
             return answer.plan
         return problem.place(answer.offsets, UNLIMITED if capacity is None else capacity)
 
-    def _violated(self, problem: Problem, plan: Plan | BufferPlan, found: Violation) -> Failure:
+    def _violated(self, problem: PlannerProblem, plan: Plan | BufferPlan, found: Violation) -> PropertyFailure:
         name = OF_OBLIGATION.get(found.obligation, "safe")
-        return Failure(name, found.text, problem, plan, found, self.capacity)
+        return PropertyFailure(name, found.text, problem, plan, found, self.capacity)
 
-    def _stated(self, _: Planner, problem: Problem, answer: Answer, sizes: Sizes) -> Iterator[Failure]:
+    def _stated(
+        self, _: Planner, problem: PlannerProblem, answer: PlannerAnswer, sizes: PlanSizes
+    ) -> Iterator[PropertyFailure]:
         """A stated footprint is no less than what the offsets need."""
         if answer.footprint is not None and answer.footprint < sizes.footprint:
             what = f"it states a footprint of {answer.footprint} bytes; its offsets need {sizes.footprint}"
-            yield Failure("footprint", what, problem)
+            yield PropertyFailure("footprint", what, problem)
 
-    def _again(self, planner: Planner, problem: Problem, answer: Answer, _: Sizes) -> Iterator[Failure]:
+    def _again(
+        self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes
+    ) -> Iterator[PropertyFailure]:
         """A second call has the same answer."""
         try:
             again = planner.ask(problem, self.capacity)
         except Exception as error:
-            yield Failure("deterministic", f"called a second time, {describe_error(error)}", problem)
+            yield PropertyFailure("deterministic", f"called a second time, {describe_error(error)}", problem)
             return
         if difference := _difference(answer, again):
-            yield Failure("deterministic", f"a second call has another answer: {difference}", problem)
+            yield PropertyFailure("deterministic", f"a second call has another answer: {difference}", problem)
 
-    def _bounded(self, _: Planner, problem: Problem, __: Answer, sizes: Sizes) -> Iterator[Failure]:
+    def _bounded(
+        self, _: Planner, problem: PlannerProblem, __: PlannerAnswer, sizes: PlanSizes
+    ) -> Iterator[PropertyFailure]:
         """No more than all tensors side by side."""
         most = sizes.total + problem.reserved
         if sizes.footprint > most:
             unit = "" if self.granularity == 1 else f" in units of {self.granularity}"
             what = f"it needs {sizes.footprint} bytes; all tensors side by side{unit} need {most}"
-            yield Failure("bounded", what, problem)
+            yield PropertyFailure("bounded", what, problem)
 
-    def _refuses(self, planner: Planner, problem: Problem, _: Answer, sizes: Sizes) -> Iterator[Failure]:
+    def _refuses(
+        self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes
+    ) -> Iterator[PropertyFailure]:
         """A capacity is kept, what fits is not refused, and what cannot fit is."""
         for capacity in dict.fromkeys((sizes.extent, sizes.footprint - 1, problem.least - 1)):
             if capacity < 1:
@@ -224,12 +234,12 @@ class Examination:
             try:
                 answer = planner.ask(problem, capacity)
             except BadAnswer as error:
-                yield Failure("refuses", f"with a capacity of {capacity}: {error}", problem, capacity=capacity)
+                yield PropertyFailure("refuses", f"with a capacity of {capacity}: {error}", problem, capacity=capacity)
                 return
             except Exception as error:
                 if capacity >= sizes.extent:
                     what = f"it refuses a capacity of {capacity} bytes, which its own plan fits ({error})"
-                    yield Failure("refuses", what[:500], problem, capacity=capacity)
+                    yield PropertyFailure("refuses", what[:500], problem, capacity=capacity)
                     return
                 continue
             plan = self._plan(problem, answer, capacity)
@@ -237,20 +247,24 @@ class Examination:
                 yield self._violated(problem, plan, found)._replace(name="refuses", capacity=capacity)
                 return
 
-    def _relabelled(self, planner: Planner, problem: Problem, answer: Answer, _: Sizes) -> Iterator[Failure]:
+    def _relabelled(
+        self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes
+    ) -> Iterator[PropertyFailure]:
         """Other names have the same offsets."""
         renamed, old = problem.rename()
         try:
             other = planner.ask(renamed, self.capacity)
         except Exception as error:
-            yield Failure("relabelled", f"with other names, {describe_error(error)}", problem)
+            yield PropertyFailure("relabelled", f"with other names, {describe_error(error)}", problem)
             return
         if other.offsets is not None:
-            back = Answer({old[name]: offset for name, offset in other.offsets.items()}, None)
+            back = PlannerAnswer({old[name]: offset for name, offset in other.offsets.items()}, None)
             if difference := _difference(answer, back):
-                yield Failure("relabelled", f"other names have other offsets: {difference}", problem)
+                yield PropertyFailure("relabelled", f"other names have other offsets: {difference}", problem)
 
-    def _monotone(self, planner: Planner, problem: Problem, _: Answer, sizes: Sizes) -> Iterator[Failure]:
+    def _monotone(
+        self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes
+    ) -> Iterator[PropertyFailure]:
         """Less to place needs no more memory."""
         for k, smaller in enumerate(problem.reduce()):
             if k == REDUCED:
@@ -258,12 +272,12 @@ class Examination:
             try:
                 needed = measure(self._plan(smaller, planner.ask(smaller, self.capacity), None)).footprint
             except Exception as error:
-                yield Failure("monotone", describe_error(error), smaller)
+                yield PropertyFailure("monotone", describe_error(error), smaller)
                 return
             if needed > sizes.footprint:
                 gone = ", ".join(repr(name) for name in problem.names if name not in smaller.names)
                 what = f"without {gone} it needs {needed} bytes, and {sizes.footprint} with all"
-                yield Failure("monotone", what, problem)
+                yield PropertyFailure("monotone", what, problem)
                 return
 
 
@@ -274,12 +288,12 @@ def describe_error(error: Exception) -> str:
     return f"it raised {type(error).__name__}{f': {error}' if str(error) else ''}"[:500]
 
 
-def side_by_side(problem: Problem) -> dict[str, int]:
+def side_by_side(problem: PlannerProblem) -> dict[str, int]:
     """Return offset 0 for each tensor: for what depends on sizes and not on offsets."""
     return dict.fromkeys(problem.names, 0)
 
 
-def _difference(one: Answer, other: Answer) -> str:
+def _difference(one: PlannerAnswer, other: PlannerAnswer) -> str:
     """Describe the first difference of two answers; empty if there is none."""
     if one.offsets is None or other.offsets is None:
         plans = [None if answer.plan is None else _encoded(answer.plan) for answer in (one, other)]

@@ -13,7 +13,7 @@ from tmmu.core.output import align_rows
 from tmmu.plans import file, text_writer
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.testing.examples import run_examples
-from tmmu.testing.profiles import Run, current_run
+from tmmu.testing.profiles import ExampleRun, current_run
 from tmmu.testing.strategies.plans import WrongPlan, plans, spoil
 
 FORMS = ("text", "bytes", "plan")
@@ -126,7 +126,7 @@ def _accepted(wrong: WrongPlan) -> str:
 
 
 def _smallest(
-    kind: str, judge: Callable[[Plan | BufferPlan, int], dict[str, str]], drawn: Any, numbers: Any, run: Run
+    kind: str, judge: Callable[[Plan | BufferPlan, int], dict[str, str]], drawn: Any, numbers: Any, run: ExampleRun
 ) -> str:
     """Return the mistake of a kind in the smallest plan that is found; empty if it is not found again."""
     last = [""]

@@ -16,7 +16,7 @@ from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor, View
 from tmmu.testing.strategies.recipes import DECLARED
 
 
-class Choice(NamedTuple):
+class GraphChoice(NamedTuple):
     """What one node reads, by the numbers of nodes; how its result is to share; with which operand (-1: none)."""
 
     reads: tuple[int, ...]
@@ -27,22 +27,22 @@ class Choice(NamedTuple):
 ALONE, IN_PLACE, A_VIEW = "alone", "in place", "view"
 
 
-def choices(node: int, ways: Sequence[str]) -> list[Choice]:
+def choices(node: int, ways: Sequence[str]) -> list[GraphChoice]:
     """Everything that the node of this number may do."""
     found = []
     for bits in range(1 << node):
         reads = tuple(k for k in range(node) if bits >> k & 1)
-        found.append(Choice(reads, ALONE, -1))
-        found += [Choice(reads, how, of) for how in ways for of in reads]
+        found.append(GraphChoice(reads, ALONE, -1))
+        found += [GraphChoice(reads, how, of) for how in ways for of in reads]
     return found
 
 
-def graphs(nodes: int, ways: Sequence[str] = (IN_PLACE, A_VIEW)) -> Iterator[tuple[Choice, ...]]:
+def graphs(nodes: int, ways: Sequence[str] = (IN_PLACE, A_VIEW)) -> Iterator[tuple[GraphChoice, ...]]:
     """Every graph of so many nodes, in its order, with every choice of `ways` to share."""
     return product(*(choices(node, ways) for node in range(nodes)))
 
 
-def model_of(graph: Sequence[Choice], *, outputs: str = "sinks") -> Model:
+def model_of(graph: Sequence[GraphChoice], *, outputs: str = "sinks") -> Model:
     """The graph as a model. Nodes without operands read nothing; `outputs` are the sinks, the last node, or none.
 
     Results are of one size, so that each could take the bytes of any other; the operation is a declared one, for
@@ -65,7 +65,7 @@ def model_of(graph: Sequence[Choice], *, outputs: str = "sinks") -> Model:
     return Model("graph", tuple(tensors), tuple(nodes), (Body(-1, "", (), chosen),))
 
 
-def lifetimes(graph: Sequence[Choice], outputs: Sequence[int]) -> list[tuple[int, int]]:
+def lifetimes(graph: Sequence[GraphChoice], outputs: Sequence[int]) -> list[tuple[int, int]]:
     """When each result is written, and when it is read last: straight from the choices."""
     last = len(graph) - 1
     ends = [max((n for n, c in enumerate(graph) if k in c.reads), default=k) for k in range(len(graph))]

@@ -17,7 +17,7 @@ REACH = (1, 2, 3, FIRST)
 SIZES = (*SMALL, 64, 100, 256, 1000)
 
 
-class Row(NamedTuple):
+class NodeRow(NamedTuple):
     """A node to be: how many operands and how far back, a size, an alignment, and marks."""
 
     reach: tuple[int, ...]
@@ -36,13 +36,13 @@ class Row(NamedTuple):
         return self.marks & 12 == 12
 
 
-def _row(packed: int, rest: int, alignment: int) -> Row:
+def _row(packed: int, rest: int, alignment: int) -> NodeRow:
     count = packed & 3
     reach = dict.fromkeys(REACH[packed >> (2 + 2 * k) & 3] for k in range(count))
-    return Row(tuple(reach), SIZES[rest % len(SIZES)], ALIGNMENTS[alignment], rest // len(SIZES))
+    return NodeRow(tuple(reach), SIZES[rest % len(SIZES)], ALIGNMENTS[alignment], rest // len(SIZES))
 
 
-def rows(most: int, alignments: bool) -> st.SearchStrategy[list[Row]]:
+def rows(most: int, alignments: bool) -> st.SearchStrategy[list[NodeRow]]:
     """Return a strategy for the nodes of a graph, of which there is at least one."""
     aligned = st.integers(0, len(ALIGNMENTS) - 1) if alignments else st.just(0)
     row = st.builds(_row, st.integers(0, 255), st.integers(0, 255), aligned)
@@ -53,12 +53,12 @@ def rows(most: int, alignments: bool) -> st.SearchStrategy[list[Row]]:
     return st.one_of(few, many)
 
 
-def _operands(row: Row, k: int) -> list[int]:
+def _operands(row: NodeRow, k: int) -> list[int]:
     """Return the nodes before the k-th that it reads."""
     return list(dict.fromkeys(k - back if back else 0 for back in row.reach if max(back, 1) <= k))
 
 
-def _outputs(listed: Sequence[Row], reads: Sequence[Sequence[int]]) -> list[bool]:
+def _outputs(listed: Sequence[NodeRow], reads: Sequence[Sequence[int]]) -> list[bool]:
     """Decide which results the caller reads: those that no node reads, but for the dead ones, and some others."""
     read = {operand for each in reads for operand in each}
     return [row.is_output or (k not in read and not row.is_dead) for k, row in enumerate(listed)]
