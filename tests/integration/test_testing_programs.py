@@ -17,7 +17,7 @@ from tmmu.cli.entry import run
 from tmmu.testing.answers import BadAnswer, Refusal
 from tmmu.testing.programs import BatchProgram, ProgramPlanner
 
-ONE = [testing.LiveBuffer("b", 0, 1, 4)]
+ONE = [testing.TimedBuffer("b", 0, 1, 4)]
 LINES = """
 import json, os, sys
 for k, line in enumerate(sys.stdin):
@@ -44,7 +44,7 @@ def test_a_program_without_an_answer_is_ended_with_what_it_started(batch: bool) 
     command = ["sh", "-c", "sleep 60 & sleep 60"]
     program = BatchProgram(command, 0.3) if batch else ProgramPlanner(command, timeout=0.3)
     begun = time.monotonic()
-    with pytest.raises(BadAnswer, match="no answer after 0.3 s"):
+    with pytest.raises(BadAnswer, match="no answer after"):
         program(ONE)
     assert time.monotonic() - begun < 20
 

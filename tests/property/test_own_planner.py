@@ -23,7 +23,7 @@ def plan_model(given: Model | Graph, layout: str) -> Any:
     return plan_memory(model, options=PlanOptions(layout=layout, address_token=token)).plan
 
 
-def plan_buffers(buffers: list[testing.LiveBuffer], capacity: int | None = None) -> str:
+def plan_buffers(buffers: list[testing.TimedBuffer], capacity: int | None = None) -> str:
     return placed(Source("buffers", write_csv(buffers).encode()), capacity=capacity).data.decode()
 
 

@@ -13,7 +13,7 @@ import networkx
 from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import MAIN, Model, Role
 from tmmu.ir.graph import Graph
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 
 OF_BUFFERS = {
     "half-open": "ranges that touch count as apart",
@@ -53,10 +53,10 @@ OF_MODELS = {
 }  # fmt: skip
 
 
-def plan_buffers(buffers: Sequence[LiveBuffer], fault: str = "", capacity: int | None = None) -> Any:
+def plan_buffers(buffers: Sequence[TimedBuffer], fault: str = "", capacity: int | None = None) -> Any:
     """First fit by size, with a fault."""
     found: dict[str, int] = {}
-    placed: dict[Any, tuple[int, int, LiveBuffer]] = {
+    placed: dict[Any, tuple[int, int, TimedBuffer]] = {
         b.name: (b.offset, b.offset + b.bytes, b)
         for b in buffers
         if b.offset is not None and not fault.startswith("fixed")
@@ -94,7 +94,7 @@ KEPT = (Role.PARAMETER, Role.OPTIMIZER)
 _calls: list[int] = []
 
 
-def _lowest(b: LiveBuffer, placed: list[tuple[int, int, LiveBuffer]], fault: str) -> int:
+def _lowest(b: TimedBuffer, placed: list[tuple[int, int, TimedBuffer]], fault: str) -> int:
     at = 0
     around = placed[-1:] if fault == "neighbour" else placed[-2:] if fault == "table" else placed
     for low, end, other in sorted(around, key=lambda each: each[:2]):
@@ -116,7 +116,7 @@ def _lowest(b: LiveBuffer, placed: list[tuple[int, int, LiveBuffer]], fault: str
     return at
 
 
-def _are_live_together(one: LiveBuffer, other: LiveBuffer, fault: str) -> bool:
+def _are_live_together(one: TimedBuffer, other: TimedBuffer, fault: str) -> bool:
     if fault == "half-open":
         return one.first < other.last and other.first < one.last
     if fault == "one-step" and one.first == one.last:

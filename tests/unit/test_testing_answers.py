@@ -11,10 +11,10 @@ import pytest
 
 import tmmu
 from tmmu.testing.answers import BadAnswer, read_answer
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 from tmmu.testing.problems import BufferProblem, GraphProblem
 
-TWO = BufferProblem([LiveBuffer("a", 0, 1, 8), LiveBuffer("b", 1, 2, 4)])
+TWO = BufferProblem([TimedBuffer("a", 0, 1, 8), TimedBuffer("b", 1, 2, 4)])
 RIGHT = {"a": 0, "b": 8}
 TEXT = "tmmu-plan-text 1\narena m 16\nbuffer a 8 m 0 live 0 1\nbuffer b 4 m 8 live 1 2\n"
 

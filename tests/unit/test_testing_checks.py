@@ -23,7 +23,7 @@ from tmmu.testing.properties import PROMISES
 from tmmu.testing.strategies.plans import violations_of
 
 AGAIN = ("deterministic",)
-Buffers = list[testing.LiveBuffer]
+Buffers = list[testing.TimedBuffer]
 
 
 def side_by_side(buffers: Buffers) -> dict[str, int]:
@@ -109,7 +109,7 @@ def test_a_failure_is_saved_tried_first_and_refuted(tmp_path: Path) -> None:
     saved = caught.value.saved
     assert saved is not None
     text = str(caught.value)
-    assert "@example([LiveBuffer('b0', 0, 0, 1), LiveBuffer('b1', 0, 0, 1)])" in text
+    assert "@example([TimedBuffer('b0', 0, 0, 1), TimedBuffer('b1', 0, 0, 1)])" in text
     assert "==========" in text
     [found] = (
         violations_of(file.load_any(saved).plan)
@@ -239,5 +239,5 @@ def test_a_checker_has_a_score_by_obligation() -> None:
 
 
 def test_buffers_are_written_as_minimalloc_reads_them() -> None:
-    b = testing.LiveBuffer("b", 2, 6, 8, 4, ((3, 4),), 16)
+    b = testing.TimedBuffer("b", 2, 6, 8, 4, ((3, 4),), 16)
     assert write_csv([b]) == "id,lower,upper,size,alignment,gaps,offset\nb,2,7,8,4,3-5,16\n"

@@ -43,11 +43,11 @@ def count(strategy: st.SearchStrategy[Any], features: dict[str, Callable[[Any], 
     return found
 
 
-def pairs(buffers: list[testing.LiveBuffer]) -> list[tuple[testing.LiveBuffer, testing.LiveBuffer]]:
+def pairs(buffers: list[testing.TimedBuffer]) -> list[tuple[testing.TimedBuffer, testing.TimedBuffer]]:
     return list(combinations(buffers, 2))
 
 
-BUFFERS: dict[str, Callable[[list[testing.LiveBuffer]], object]] = {
+BUFFERS: dict[str, Callable[[list[testing.TimedBuffer]], object]] = {
     "none": lambda bs: not bs,
     "ten": lambda bs: len(bs) >= 10,
     "zero bytes": lambda bs: any(b.bytes == 0 for b in bs),
@@ -68,7 +68,7 @@ def test_buffers_reach_what_planners_get_wrong() -> None:
 
 
 def test_alignments_gaps_fixed_offsets_and_large_sizes_are_drawn_on_request() -> None:
-    marks: dict[str, Callable[[list[testing.LiveBuffer]], object]] = {
+    marks: dict[str, Callable[[list[testing.TimedBuffer]], object]] = {
         "alignments": lambda bs: any(b.alignment > 1 for b in bs),
         "gaps": lambda bs: any(b.gaps for b in bs),
         "fixed": lambda bs: any(b.offset is not None for b in bs),
@@ -189,9 +189,9 @@ def test_a_strategy_with_nothing_to_draw_is_refused() -> None:
 
 def test_first_fit_is_right() -> None:
     buffers = [
-        testing.LiveBuffer("a", 0, 2, 4, gaps=((1, 1),)),
-        testing.LiveBuffer("b", 1, 1, 4),
-        testing.LiveBuffer("c", 2, 2, 4),
+        testing.TimedBuffer("a", 0, 2, 4, gaps=((1, 1),)),
+        testing.TimedBuffer("b", 1, 1, 4),
+        testing.TimedBuffer("c", 2, 2, 4),
     ]
     assert first_fit(buffers) == {"a": 0, "b": 0, "c": 4}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tmmu.testing.allocators import check_allocator
-    from tmmu.testing.buffer import LiveBuffer
+    from tmmu.testing.buffer import TimedBuffer
     from tmmu.testing.cases import PlannerFailure, read_case
     from tmmu.testing.planners import check_planner
     from tmmu.testing.problems import read_dag, read_model
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tmmu.testing.verifiers import Score, VerifierFailure, check_verifier
 
 _MODULES = {
-    "LiveBuffer": "buffer", "PROPERTIES": "properties", "Figures": "properties", "PlannerFailure": "cases",
+    "TimedBuffer": "buffer", "PROPERTIES": "properties", "Figures": "properties", "PlannerFailure": "cases",
     "read_case": "cases", "PROFILES": "profiles", "ExampleRun": "profiles", "running": "profiles",
     "read_model": "problems", "read_dag": "problems",
 }  # fmt: skip
@@ -50,9 +50,9 @@ __all__ = [
     "ExampleRun",
     "Figures",
     "Free",
-    "LiveBuffer",
     "PlannerFailure",
     "Score",
+    "TimedBuffer",
     "VerifierFailure",
     "WrongPlan",
     "buffers",

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from tmmu.core.alignment import align_up
 from tmmu.core.output import suggest_names
 from tmmu.testing.answers import BadAnswer, read_answer
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 from tmmu.testing.examples import settings_of
 from tmmu.testing.planners import report
 from tmmu.testing.problems import BufferProblem
@@ -176,7 +176,7 @@ def check_allocator(
 
         def _plan(self) -> tuple[BufferProblem, Any]:
             served = [
-                LiveBuffer(b.name, b.first, b.last, b.bytes, alignment) for b in live_ranges(self.trace)
+                TimedBuffer(b.name, b.first, b.last, b.bytes, alignment) for b in live_ranges(self.trace)
                 if self._offset_of(b.name) is not None
             ]  # fmt: skip
             problem = BufferProblem(served)
@@ -230,6 +230,6 @@ def _answer(allocator: Any, size: int) -> int | None:
         return None
     if offset is None:
         return None
-    read = read_answer({"it": offset}, BufferProblem([LiveBuffer("it", 0, 0, size)])).offsets
+    read = read_answer({"it": offset}, BufferProblem([TimedBuffer("it", 0, 0, size)])).offsets
     assert read is not None
     return read["it"]

@@ -6,14 +6,14 @@ from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
-class LiveBuffer:
+class TimedBuffer:
     """Bytes that are needed from step `first` to step `last`, both included.
 
     `alignment` is a power of two. During `gaps`, each (first, last) with both included, the bytes are free for others:
     the buffer comes back at the same offset. `offset` is where it must begin, None if the planner is free.
 
-    >>> LiveBuffer("b0", 0, 3, 64)
-    LiveBuffer('b0', 0, 3, 64)
+    >>> TimedBuffer("b0", 0, 3, 64)
+    TimedBuffer('b0', 0, 3, 64)
     """
 
     name: str
@@ -31,7 +31,7 @@ class LiveBuffer:
             for field in fields(self)[4:]
             if getattr(self, field.name) != field.default
         ]
-        return f"LiveBuffer({', '.join(stated)})"
+        return f"TimedBuffer({', '.join(stated)})"
 
     def pieces(self) -> list[tuple[int, int]]:
         """Return the steps at which it is needed, as (first, last) around its gaps."""

@@ -1,4 +1,6 @@
-"""`check_planner`: a user's planner on random problems. A failure is shrunk, printed and saved. spec: TP2.1, TP3.1, TP3.5
+"""`check_planner`: a user's planner on random problems. A failure is shrunk, printed and saved.
+
+spec: TP2.1, TP3.1, TP3.5
 
 >>> from tmmu import testing
 >>> def offsets(buffers):  # one behind the other
@@ -21,7 +23,7 @@ from hypothesis.errors import Flaky, HypothesisException, Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 
 from tmmu.core.output import suggest_names
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 from tmmu.testing.cases import PlannerFailure, describe, save, saved_cases
 from tmmu.testing.examples import run_examples
 from tmmu.testing.problems import BufferProblem, PlannerProblem, problem_of
@@ -155,7 +157,7 @@ def _measure_growth(planner: Planner) -> PropertyFailure | None:
     taken = []
     for count in GROWTH:
         problem = BufferProblem([
-            LiveBuffer(f"b{k}", k // 2, k // 2 + 1 + k * 7919 % 23, 1 + k * 104729 % 4096) for k in range(count)
+            TimedBuffer(f"b{k}", k // 2, k // 2 + 1 + k * 7919 % 23, 1 + k * 104729 % 4096) for k in range(count)
         ])  # fmt: skip
         best = math.inf
         for _ in range(3):

@@ -30,7 +30,7 @@ from tmmu.plans.building import KEPT, AllocationBuilder, StatedTensor, build_sto
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 
 if TYPE_CHECKING:
     import networkx
@@ -113,7 +113,7 @@ class BufferProblem(PlannerProblem):
     kind = "buffers"
     noun = "buffer"
 
-    def __init__(self, buffers: Sequence[LiveBuffer]) -> None:
+    def __init__(self, buffers: Sequence[TimedBuffer]) -> None:
         self.buffers = self.argument = list(buffers)
 
     @property
@@ -168,7 +168,7 @@ class BufferProblem(PlannerProblem):
 
     @property
     def example(self) -> str:
-        """A list of `LiveBuffer`."""
+        """A list of `TimedBuffer`."""
         return repr(self.buffers)
 
 
@@ -401,12 +401,12 @@ def problem_of(value: Any) -> PlannerProblem:
         return ModelProblem(value)
     if isinstance(value, Graph):
         return GraphProblem(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(each, LiveBuffer) for each in value):
+    if isinstance(value, (list, tuple)) and all(isinstance(each, TimedBuffer) for each in value):
         return BufferProblem(value)
     if type(value).__name__ == "DiGraph":
         return DagProblem(value)
     raise TypeError(
-        f"expected a list of LiveBuffer, a DiGraph, a tmmu.Graph or a model from `given`, got {type(value).__name__}"
+        f"expected a list of TimedBuffer, a DiGraph, a tmmu.Graph or a model from `given`, got {type(value).__name__}"
     )
 
 
@@ -414,7 +414,7 @@ def read_problem(kind: str, document: Any) -> PlannerProblem:
     """Return the problem of a kind that a document states. Raises ValueError, KeyError or TypeError if it does not."""
     if kind == BufferProblem.kind:
         return BufferProblem([
-            LiveBuffer(**{**each, "gaps": tuple((int(low), int(high)) for low, high in each.get("gaps", ()))})
+            TimedBuffer(**{**each, "gaps": tuple((int(low), int(high)) for low, high in each.get("gaps", ()))})
             for each in document
         ])  # fmt: skip
     if kind == DagProblem.kind:

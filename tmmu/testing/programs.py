@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from tmmu.ir import text_writer
 from tmmu.testing.answers import BadAnswer, Refusal
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 from tmmu.testing.problems import BufferProblem, PlannerProblem, problem_of
 
 IN, OUT, CAPACITY = "{in}", "{out}", "{capacity}"
@@ -34,10 +34,10 @@ OUTCOMES = 400
 """The most characters of a program's messages that are shown."""
 
 
-def write_csv(buffers: Sequence[LiveBuffer]) -> str:
+def write_csv(buffers: Sequence[TimedBuffer]) -> str:
     """Return buffers as MiniMalloc's CSV: `upper` and the end of a gap are excluded. spec: TP5.1
 
-    >>> print(write_csv([LiveBuffer("b0", 0, 3, 64)]), end="")
+    >>> print(write_csv([TimedBuffer("b0", 0, 3, 64)]), end="")
     id,lower,upper,size
     b0,0,4,64
     """

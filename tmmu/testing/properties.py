@@ -91,6 +91,10 @@ class PropertyFailure(NamedTuple):
         return self.name if self.violation is None else str(self.violation.obligation.value)
 
 
+Failures = Iterator[PropertyFailure]
+Answered = tuple[PlannerAnswer, Plan | BufferPlan]
+
+
 class Planner:
     """A function of a user, with a name for messages. It takes a capacity if it has a parameter of that name."""
 
@@ -127,13 +131,13 @@ class Examination:
     capacity: int | None = None
     granularity: int = 1
 
-    def failures(self, planner: Planner, problem: PlannerProblem, figures: Figures) -> Iterator[PropertyFailure]:
+    def failures(self, planner: Planner, problem: PlannerProblem, figures: Figures) -> Failures:
         """Yield the failures of a planner on a problem, and count what holds."""
         for failure in self._examined(planner, problem, figures):
             if failure.name in self.wanted:
                 yield failure
 
-    def _examined(self, planner: Planner, problem: PlannerProblem, figures: Figures) -> Iterator[PropertyFailure]:
+    def _examined(self, planner: Planner, problem: PlannerProblem, figures: Figures) -> Failures:
         figures.examples += 1
         answered = self._answer(planner, problem)
         if isinstance(answered, PropertyFailure):
@@ -168,9 +172,7 @@ class Examination:
             return planner.takes_capacity and self.capacity is None
         return name != "footprint" or answer.footprint is not None or plan.claims is not None
 
-    def _answer(
-        self, planner: Planner, problem: PlannerProblem
-    ) -> tuple[PlannerAnswer, Plan | BufferPlan] | PropertyFailure | None:
+    def _answer(self, planner: Planner, problem: PlannerProblem) -> Answered | PropertyFailure | None:
         """Return the answer and its plan, a failure, or None if the capacity is rightly refused."""
         try:
             answer = planner.ask(problem, self.capacity)
@@ -194,17 +196,13 @@ class Examination:
         name = OF_OBLIGATION.get(found.obligation, "safe")
         return PropertyFailure(name, found.text, problem, plan, found, self.capacity)
 
-    def _stated(
-        self, _: Planner, problem: PlannerProblem, answer: PlannerAnswer, sizes: PlanSizes
-    ) -> Iterator[PropertyFailure]:
+    def _stated(self, _: Planner, problem: PlannerProblem, answer: PlannerAnswer, sizes: PlanSizes) -> Failures:
         """A stated footprint is no less than what the offsets need."""
         if answer.footprint is not None and answer.footprint < sizes.footprint:
             what = f"it states a footprint of {answer.footprint} bytes; its offsets need {sizes.footprint}"
             yield PropertyFailure("footprint", what, problem)
 
-    def _again(
-        self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes
-    ) -> Iterator[PropertyFailure]:
+    def _again(self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes) -> Failures:
         """A second call has the same answer."""
         try:
             again = planner.ask(problem, self.capacity)
@@ -214,9 +212,7 @@ class Examination:
         if difference := _difference(answer, again):
             yield PropertyFailure("deterministic", f"a second call has another answer: {difference}", problem)
 
-    def _bounded(
-        self, _: Planner, problem: PlannerProblem, __: PlannerAnswer, sizes: PlanSizes
-    ) -> Iterator[PropertyFailure]:
+    def _bounded(self, _: Planner, problem: PlannerProblem, __: PlannerAnswer, sizes: PlanSizes) -> Failures:
         """No more than all tensors side by side."""
         most = sizes.total + problem.reserved
         if sizes.footprint > most:
@@ -224,9 +220,7 @@ class Examination:
             what = f"it needs {sizes.footprint} bytes; all tensors side by side{unit} need {most}"
             yield PropertyFailure("bounded", what, problem)
 
-    def _refuses(
-        self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes
-    ) -> Iterator[PropertyFailure]:
+    def _refuses(self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes) -> Failures:
         """A capacity is kept, what fits is not refused, and what cannot fit is."""
         for capacity in dict.fromkeys((sizes.extent, sizes.footprint - 1, problem.least - 1)):
             if capacity < 1:
@@ -247,9 +241,7 @@ class Examination:
                 yield self._violated(problem, plan, found)._replace(name="refuses", capacity=capacity)
                 return
 
-    def _relabelled(
-        self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes
-    ) -> Iterator[PropertyFailure]:
+    def _relabelled(self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes) -> Failures:
         """Other names have the same offsets."""
         renamed, old = problem.rename()
         try:
@@ -262,9 +254,7 @@ class Examination:
             if difference := _difference(answer, back):
                 yield PropertyFailure("relabelled", f"other names have other offsets: {difference}", problem)
 
-    def _monotone(
-        self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes
-    ) -> Iterator[PropertyFailure]:
+    def _monotone(self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes) -> Failures:
         """Less to place needs no more memory."""
         for k, smaller in enumerate(problem.reduce()):
             if k == REDUCED:

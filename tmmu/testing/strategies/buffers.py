@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 
 SMALL = (1, 2, 0, 3, 4, 8, 7, 5, 16, 12, 10, 9)
 """PlanSizes that are drawn most, the simplest first: ties are frequent, and so are sizes that no alignment divides."""
@@ -70,8 +70,8 @@ def buffers(
     alignments: bool = False,
     gaps: bool = False,
     fixed: bool = False,
-) -> list[LiveBuffer]:
-    """Return a strategy for lists of `LiveBuffer` in any order, sometimes empty.
+) -> list[TimedBuffer]:
+    """Return a strategy for lists of `TimedBuffer` in any order, sometimes empty.
 
     Live ranges touch, nest, form chains, all cross at one step, or are anywhere. PlanSizes are 0 again and again, often
     equal, and sometimes so large that 32 bits overflow.
@@ -98,7 +98,7 @@ def buffers(
     stretch, start, is_reversed = (1000 if how & 3 == 3 else 1), (5 if how & 4 else 0), bool(how & 8)
     sizes = _sizes(largest)
     room = UINT64_END - 1 - len(rows) * ALIGNMENTS[-1]
-    found: list[LiveBuffer] = []
+    found: list[TimedBuffer] = []
     before = 0
     for k, row in enumerate(rows):
         first, last = _range(shape, row, k, before)
@@ -106,7 +106,7 @@ def buffers(
         size = min(sizes[row.size * len(sizes) // 256], room)
         room -= size
         within = ((first * stretch + start + 1, last * stretch + start - 1),) if last - first > 1 else ()
-        found.append(LiveBuffer(
+        found.append(TimedBuffer(
             f"b{len(rows) - 1 - k if is_reversed else k}", first * stretch + start, last * stretch + start, size,
             row.alignment if alignments else 1, within if gaps and row.marks & 32 else (),
         ))  # fmt: skip
@@ -136,9 +136,9 @@ def _range(shape: str, row: _Row, k: int, before: int) -> tuple[int, int]:
     return row.first, row.first + row.length
 
 
-def first_fit(buffers: Sequence[LiveBuffer], order: Sequence[int] | None = None) -> dict[str, int]:
+def first_fit(buffers: Sequence[TimedBuffer], order: Sequence[int] | None = None) -> dict[str, int]:
     """Return a right placement: each buffer, in an order, at the lowest offset that is free. O(n^2 log n)."""
-    placed: list[tuple[int, int, LiveBuffer]] = [
+    placed: list[tuple[int, int, TimedBuffer]] = [
         (b.offset, b.offset + b.bytes, b) for b in buffers if b.offset is not None
     ]
     found = {b.name: b.offset for b in buffers if b.offset is not None}
@@ -155,10 +155,10 @@ def first_fit(buffers: Sequence[LiveBuffer], order: Sequence[int] | None = None)
     return found
 
 
-def are_live_together(one: LiveBuffer, other: LiveBuffer) -> bool:
+def are_live_together(one: TimedBuffer, other: TimedBuffer) -> bool:
     """Return whether two buffers are needed at one step.
 
-    >>> are_live_together(LiveBuffer("a", 0, 1, 8), LiveBuffer("b", 1, 2, 8))
+    >>> are_live_together(TimedBuffer("a", 0, 1, 8), TimedBuffer("b", 1, 2, 8))
     True
     """
     return any(a <= d and c <= b for a, b in one.pieces() for c, d in other.pieces())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from tmmu.testing.buffer import LiveBuffer
+from tmmu.testing.buffer import TimedBuffer
 from tmmu.testing.strategies.buffers import MEDIUM, SMALL
 
 
@@ -49,12 +49,12 @@ def traces(draw: st.DrawFn, *, most: int = 40) -> list[Allocate | Free]:
     return events
 
 
-def live_ranges(trace: Sequence[Allocate | Free]) -> list[LiveBuffer]:
+def live_ranges(trace: Sequence[Allocate | Free]) -> list[TimedBuffer]:
     """Return the buffers of a trace: each is live from its event to the one before it is freed."""
     ends = {event.name: k - 1 for k, event in enumerate(trace) if isinstance(event, Free)}
     last = max(0, len(trace) - 1)
     return [
-        LiveBuffer(event.name, k, ends.get(event.name, last), event.bytes)
+        TimedBuffer(event.name, k, ends.get(event.name, last), event.bytes)
         for k, event in enumerate(trace)
         if isinstance(event, Allocate)
     ]
