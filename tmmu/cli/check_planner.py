@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.core.extras import require_package
-from tmmu.core.flags import MemorySize, OnceCommand, format_examples, gathered
+from tmmu.core.flags import MemorySize, OnceCommand, format_examples, gather_options
 from tmmu.core.output import print_lines
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Chosen:
     ),
 )
 @click.argument("command", nargs=-1, required=True, metavar="-- PROGRAM [ARGUMENT]...", type=click.UNPROCESSED)
-@gathered(
+@gather_options(
     "drawn", Drawn,
     click.option("--given", type=click.Choice(["buffers", "dags", "graphs", "models"]), default="buffers",
                  help="The problems: buffers with live ranges, or models as text (spec/text-ir.md)."),
@@ -106,7 +106,7 @@ class Chosen:
     click.option("--gaps", is_flag=True, help="Draw buffers that are not needed for some steps in between."),
     click.option("--fixed", is_flag=True, help="Draw buffers that must begin at an offset."),
 )  # fmt: skip
-@gathered(
+@gather_options(
     "spoken", Spoken,
     click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv",
                  help="How buffers are written: MiniMalloc's CSV, with `upper` excluded, or JSON."),
@@ -116,7 +116,7 @@ class Chosen:
                  help="Start the program once: each line that it reads is a problem as JSON, each line it writes an "
                       "answer."),
 )  # fmt: skip
-@gathered(
+@gather_options(
     "chosen", Chosen,
     click.option("--examples", type=click.IntRange(1), default=100, help="How many problems are drawn."),
     click.option("--seed", type=int, default=0, help="The seed that the problems follow from."),
