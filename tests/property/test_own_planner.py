@@ -9,7 +9,7 @@ import pytest
 from tmmu import testing
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Model
-from tmmu.exporters.minimalloc import placed
+from tmmu.exporters.minimalloc import place_buffers
 from tmmu.ir.graph import Graph
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.testing.programs import write_csv
@@ -24,7 +24,7 @@ def plan_model(given: Model | Graph, layout: str) -> Any:
 
 
 def plan_buffers(buffers: list[testing.TimedBuffer], capacity: int | None = None) -> str:
-    return placed(Source("buffers", write_csv(buffers).encode()), capacity=capacity).data.decode()
+    return place_buffers(Source("buffers", write_csv(buffers).encode()), capacity=capacity).data.decode()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
