@@ -1,4 +1,4 @@
-"""Which constructs of other compilers' files prevent verdicts, counted over the files of one run.
+"""Count the constructs of other compilers' files that prevent verdicts, over the files of one run.
 
 A reader refuses a construct that it does not know, or lists one that it cannot decide. Both name its kind, so that the
 counts show which one to read next. spec: FP1.18

@@ -1,8 +1,8 @@
-"""Which model each plan is verified against: `verify-plan --models`.
+"""Pair each plan with the model that it is verified against: `verify-plan --models`.
 
-A plan is paired with the model whose digest its provenance has; if none has it, or the plan states none, with the model
-of its file's name. The pairing decides nothing about the plan: the verdict is against the model, and says so. A plan
-without a model, and a model without a plan, are errors. spec: C1.15, C1.16
+A plan is paired with the model whose digest its provenance has. If no model has that digest, or the plan states none,
+it is paired with the model of its file's name. The pairing decides nothing about the plan: the verdict is against the
+model, and says so. A plan without a model, and a model without a plan, are errors. spec: C1.15, C1.16
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def test_methods_follow_one_another_in_memories_of_their_own() -> None:
     assert isinstance(found.plan, Plan)
     assert [arena.name for arena in found.plan.allocation.arenas] == ["prefill/memory 1", "decode/memory 1"]
     assert wrong(found) == set()
-    assert "each method has memory of its own" in found.reading.assumptions
+    assert "each method has separate memory" in found.reading.assumptions
 
 
 def refused(data: bytes) -> str | None:

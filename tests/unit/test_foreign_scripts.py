@@ -782,7 +782,7 @@ def refused(text: str) -> None:
         ("y = R.memory.alloc_storage(R.novel([16]), 0)", "got a call of R.novel"),
         ("y = R.memory.alloc_tensor(other, 0, R.shape([4]), R.dtype('float32'), 0, b)", "more than 5 operands"),
         ("y = R.memory.alloc_tensor(other, T.novel(3), R.shape([4]), R.dtype('float32'))", "got a call of T.novel"),
-        ("y = R.call_tir(cls.nowhere, (x,))", "cls.nowhere is no function of this module"),
+        ("y = R.call_tir(cls.nowhere, (x,))", "cls.nowhere is not a function of this module"),
         ("y = R.memory.novel", "R.memory.novel is neither a type nor a size"),
         ("with R.dataflow(a):\n    pass", r"expected a block of R.dataflow\(\)"),
         ("return a", "a statement of Relax was expected, got Return"),

@@ -1,4 +1,4 @@
-"""Which models of one `tmmu plan` failed, noted beside the plans of the others (`failed.txt`). spec: C2.12, C2.13"""
+"""Note the models that one `tmmu plan` failed for, beside the plans of the others (`failed.txt`). spec: C2.12, C2.13"""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RunNotes:
 
 @contextmanager
 def note_failures(targets: Mapping[str, str], *, is_set: bool) -> Iterator[RunNotes]:
-    """Note at the end, an interruption included, the failed models in the folder of each one's plan.
+    """Note each failed model in the folder of its plan when the run ends, even by an interruption.
 
-    `targets` are the files of the plans by model. A run over a folder or several models `is_set`; of a single model
-    only what an earlier run noted of it is removed. Raises TMMU_ALLOCATION_FAILURE if it cannot be noted.
+    `targets` are the files of the plans by model. `is_set` is whether the run is over a folder or several models. A run
+    of a single model only removes an earlier note on it. Raises TMMU_ALLOCATION_FAILURE if it cannot be noted.
     """
     from tmmu.plans import failed_models
 

@@ -1,8 +1,8 @@
 """`failed.txt`: the models of a folder of plans that could not be planned, beside the plans of the others.
 
-`tmmu plan` writes it and `verify-plan` reads it, so that a folder that lacks a plan is not taken for a whole
-one. The first line marks the file as ours; each further line is the path of a model, a tab, and its error. A file of
-the same name without this line is a user's: it is neither read, nor replaced, nor removed. spec: C2.12, C1.18
+`tmmu plan` writes it and `verify-plan` reads it, so that a folder without some of its plans does not count as complete.
+The first line marks the file as ours. Each further line is the path of a model, a tab, and its error. A file of the
+same name without the first line is a user's: it is neither read, nor replaced, nor removed. spec: C2.12, C1.18
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIMIT = 1 << 26
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a `failed.txt` that `tmmu plan` wrote, by its name and its first line.
+    """Decide whether a file is a `failed.txt` that `tmmu plan` wrote, by its name and its first line.
 
     A regular file of this name that cannot be opened counts as one: the reader then says why.
     """

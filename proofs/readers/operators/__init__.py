@@ -46,10 +46,10 @@ __all__ = [
 ]  # fmt: skip
 
 DROPOUT_ASSUMED = "Dropout with training_mode false"
-"""The assumption that stands for a Dropout whose training_mode nothing states that the verifier reads."""
+"""The assumption about a Dropout whose training_mode is not stated anywhere that the verifier reads."""
 
 OLD_DROPOUT_ASSUMED = "Dropout in test mode"
-"""The assumption that stands for a Dropout before opset 12 in training, whose text leaves the mode to the caller."""
+"""The assumption about a Dropout before opset 12 in training, whose text leaves the mode to the caller."""
 
 DROPOUTS_ASSUMED = frozenset({DROPOUT_ASSUMED, OLD_DROPOUT_ASSUMED})
 
@@ -72,7 +72,7 @@ def _gradient(domain: str, op: str) -> Gradient | None:
 
 
 def is_floating(dtype: str) -> bool:
-    """Whether values of this element type can have a gradient.
+    """Decide whether values of this element type can have a gradient.
 
     >>> is_floating("bfloat16"), is_floating("int8")
     (True, False)
@@ -81,13 +81,13 @@ def is_floating(dtype: str) -> bool:
 
 
 def shows_in_every_result(domain: str, op: str) -> bool:
-    """Whether each result of the operator that is as large as operand 0 shows it, and not result 0 alone."""
+    """Decide whether each result of operand 0's size shows operand 0, and not only result 0."""
     gradient = _gradient(domain, op)
     return gradient is not None and gradient.passes
 
 
 def is_view(domain: str, op: str) -> bool:
-    """Whether result 0 of the operator shows the whole of operand 0; of Dropout this holds at inference alone.
+    """Decide whether result 0 of the operator shows the whole of operand 0; for Dropout, only at inference.
 
     >>> is_view("", "Reshape"), is_view("", "Transpose"), is_view("com.example", "Reshape")
     (True, False, False)
@@ -99,7 +99,7 @@ Operand = TypeVar("Operand")
 
 
 def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """Those of the operands whose bytes result 0 may take; none for an operator that the tables do not know.
+    """Return the operands whose bytes result 0 may take; none for an operator that the tables do not know.
 
     spec: T3.2, T3.10
 
@@ -137,9 +137,10 @@ def draws(op: str) -> bool:
 
 
 def iterates(domain: str, op: str, exclusive: bool = False) -> bool:
-    """Whether an operator with bodies may run one of them more than once: all may but branches (spec: T8.3, X4.2).
+    """Decide whether an operator with bodies may run one of them more than once (spec: T8.3, X4.2).
 
-    Where a plan declares the bodies exclusive, an operator that is not known may not either: that is an assumption.
+    All may, except branches. If a plan declares the bodies exclusive, an unknown operator may not either: that is an
+    assumption.
 
     >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If"), iterates("jax.lax", "cond")
     (False, True, True, False)
@@ -150,11 +151,11 @@ def iterates(domain: str, op: str, exclusive: bool = False) -> bool:
 
 
 def is_branch(domain: str, op: str) -> bool:
-    """Check whether exactly one body of the operator runs at each visit (spec: X4.2)."""
+    """Decide whether exactly one body of the operator runs at each visit (spec: X4.2)."""
     bodies = row_of(domain, op).bodies
     return bodies is not None and bodies.branches
 
 
 def has_known_bodies(domain: str, op: str) -> bool:
-    """Whether the tables state how often the operator runs its bodies."""
+    """Decide whether the tables state how often the operator runs its bodies."""
     return is_covered(domain) or row_of(domain, op).bodies is not None

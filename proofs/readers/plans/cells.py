@@ -30,7 +30,7 @@ WHOLE = "the first write of a buffer writes all of it"
 """An assumption: no program in buffers states the bytes that a kernel leaves unchanged."""
 
 
-START, NEXT, END = "start of arms", "next arm", "end of arms"
+START, NEXT, END = "start of branches", "next branch", "end of branches"
 """The brackets of exclusive branches. Any other step is a plain one."""
 
 

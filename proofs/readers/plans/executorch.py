@@ -1,14 +1,15 @@
 """ExecuTorch's `.pte`: values with addresses, and instructions whose accesses are followed from first to last.
 
 A kernel writes its last argument, a delegate those of its last arguments that nothing used before. `MoveCall` moves a
-pointer: a value is from then on what was moved to it. `JumpFalseCall` is a cond with two arms where it leads forward,
-and a loop where it leads back. A view that the compiler left out is a value that no instruction writes: it shows what
-was last written at its bytes where it stands among the values, which are in the order of the program.
+pointer: from then on a value is the tensor that was moved to it. `JumpFalseCall` is a cond with two branches if it
+leads forward, and a loop if it leads back. A view that the compiler left out is a value that no instruction writes. It
+shows the tensor that was last written at its bytes. Values are in the order of the program, so its place among them
+says when that is.
 
-Where the arms of a cond move different tensors to one value, any of them may be what is read later. Each arm then ends
-with a step that reads what it moves and made, and a step after the cond writes the bytes of all of these anew, as one
-tensor for each range of bytes; a step that reads the value reads each of them that it may be, so that the bytes of
-none are used again before. What an arm moves that was made outside of the cond is read as itself.
+If the branches of a cond move different tensors to one value, a later read may be of any of them. Each branch then ends
+with a step that reads the tensors that it made and moves. A step after the cond writes the bytes of all of these anew,
+as one tensor for each range of bytes. A step that reads the value reads each tensor that it may be, so that the bytes
+of none are used again before. A tensor that a branch moves and that was made outside of the cond is read as itself.
 spec: FP1.15, FP1.16, FP5.1 to FP5.15
 """
 
@@ -46,19 +47,19 @@ DOMAIN = "executorch"
 VIEWS = frozenset({"executorch_prim::et_view.default", "executorch_prim::et_select.default"})
 """The last argument of these becomes a pointer into the first."""
 APPENDS = "executorch_prim::et_copy_index.tensor"
-"""It writes a part of its first argument in each iteration, and has no result."""
+"""A kernel that writes a part of its first argument in each iteration, and has no result."""
 CHANGES = {"llama::update_cache": 1, "llama::update_cache_with_indices": 1}
-"""The argument that a kernel writes beside its result, by its name without overload."""
+"""The argument that a kernel writes beside its result, by the kernel's name without overload."""
 OUT = ("aten::", "dim_order_ops::")
-"""Namespaces whose kernels name a result as an argument and once more behind all arguments."""
+"""Namespaces whose kernels name a result as an argument and once more after all arguments."""
 INSTRUCTION_VISITS = 16
-"""What an instruction counts beyond its values."""
+"""The visits that an instruction counts beyond those of its values."""
 NOTHING = -1
-"""In place of a row: bytes that a pointer left."""
+"""In the place of a row: the bytes of a value that became a pointer."""
 
 
 def read(source: Source) -> ForeignPlan:
-    """The plan of all methods of a file.
+    """Return the plan of all methods of a file.
 
     Raises INVALID_PLAN. O(file + moves x conds), within the bounds of readers.
     """
@@ -77,8 +78,10 @@ def read(source: Source) -> ForeignPlan:
 
 @dataclass
 class Notes:
-    """What a first walk finds out for the second: of each loop, by its jump, what is written in it and used after it or
-    is filled over its iterations; of each cond, by its jump, the values that it moves and that are read after it.
+    """Facts that the first walk finds out for the second.
+
+    `reserved` has for each loop, by its jump, the values that are written in it and used after it, or filled over its
+    iterations. `joined` has for each cond, by its jump, the values that it moves and that are read after it.
     """
 
     reserved: dict[int, set[int]] = field(default_factory=dict)
@@ -87,7 +90,7 @@ class Notes:
 
 @dataclass
 class Findings:
-    """What the reading rests on."""
+    """The facts, assumptions and approximations of a reading."""
 
     views: list[str] = field(default_factory=list)
     outside: dict[str, str] = field(default_factory=dict)
@@ -98,14 +101,14 @@ class Findings:
     undecided: dict[UndecidedConstruct, None] = field(default_factory=dict)
 
     def reading(self, methods: int) -> Reading:
-        """As the verdict prints it."""
+        """Return the reading as the verdict prints it."""
         assumptions = ["a kernel writes its last argument, llama::update_cache its cache, and nothing else"]
         if self.views:
-            assumptions.append(f"views that were left out show what lies at their bytes: {list_names(self.views)}")
+            assumptions.append(f"views that were left out show the values at their bytes: {list_names(self.views)}")
         if self.delegates:
             assumptions.append("a delegate writes those of its last arguments that nothing used before")
         if methods > 1:
-            assumptions.append("each method has memory of its own")
+            assumptions.append("each method has separate memory")
         approximations = []
         if self.joined:
             approximations.append(kept_of_arms(self.joined))
@@ -120,9 +123,10 @@ class Findings:
 class MethodWalk:
     """A walk over the instructions of a method that states its steps.
 
-    `row` has the row of each planned tensor, `moved` of each value that a pointer was moved to the rows that it may be
-    (None: what an earlier iteration moved), `shows` of a view that was left out the row that it shows. `written` has
-    for each row that is written on the way here the instruction that did so first, `home` the loops in which that was.
+    `row` has the row of each planned tensor. `moved` has, for each value that a pointer was moved to, the rows that it
+    may be, or None if an earlier iteration moved it. `shows` has the row that a view shows, if the view was left out.
+    `written` has, for each row that is written on the way here, the first instruction that did so; `home` has the loops
+    around that instruction.
     """
 
     def __init__(
@@ -146,7 +150,7 @@ class MethodWalk:
         self.depth = 0
 
     def run(self) -> None:
-        """State the whole method: what the caller writes, the steps of its chains, what the caller reads."""
+        """State the whole method: the writes of the caller, the steps of its chains, and the reads of the caller."""
         program = Outline(self.source, self.values, self.inputs, self.calls)
         self.results, self.loops_at, self.views_at = program.results, program.loops, program.views
         for v in sorted(self.inputs | program.state):
@@ -156,7 +160,7 @@ class MethodWalk:
                 role, flags = (Role.INPUT, IS_INPUT) if is_input else (Role.PARAMETER, kept)
                 self.wrote(self.row_of(v, role, flags), -1)
         if any(v not in program.first for v in self.inputs.difference(self.outputs) if self.values[v].at is not None):
-            # Once the method runs nothing needs such an input, but whole it is when that begins. spec: FP5.12
+            # Such an input must be whole when the method begins, even if nothing needs it after that. spec: FP5.12
             given = [row for v in sorted(self.inputs) for row in self.own(v)]
             self.building.step(f"{self.prefix}inputs", (DOMAIN, "inputs"), given, ())
         start = 0
@@ -168,7 +172,10 @@ class MethodWalk:
             self.building.tensors[row] = held._replace(flags=held.flags | IS_OUTPUT | IS_RETURNED)
 
     def block(self, first: int, end: int, opened: int = 0) -> None:
-        """The instructions from `first` up to, but without, `end`; `opened` loops that begin at `first` are open."""
+        """State the instructions from `first` up to, but without, `end`.
+
+        `opened` is the number of loops that begin at `first` and are open.
+        """
         self.depth += 1
         self.source.check_depth(self.depth, f"instruction {first}")
         k = first
@@ -187,7 +194,7 @@ class MethodWalk:
     # Control flow
 
     def loop(self, first: int, jump: int, end: int, opened: int) -> int:
-        """A loop that ends with a jump back to its first instruction. spec: FP5.7"""
+        """State a loop that ends with a jump back to its first instruction. spec: FP5.7"""
         if jump >= end:
             raise self.astray(jump)
         reserved = [self.row_of(v) for v in sorted(self.notes.reserved.get(jump, ()))]
@@ -207,7 +214,7 @@ class MethodWalk:
         return jump + 1
 
     def cond(self, k: int, end: int) -> int:
-        """A jump forward: the arm that follows it, and the arm that it leads to. spec: FP5.5, FP5.6"""
+        """State a jump forward: the branch that follows it, and the one that it leads to. spec: FP5.5, FP5.6"""
         arms = arms_of(self.calls, self.values, k)
         if arms is None or arms[-1][1] > end:
             raise self.astray(k)
@@ -242,7 +249,7 @@ class MethodWalk:
         self, k: int, ends: list[dict[int, tuple[int, ...] | None]], before: dict[int, tuple[int, ...] | None],
         joined: set[int],
     ) -> None:  # fmt: skip
-        """What values are after a cond, to which its arms moved pointers."""
+        """State which tensors values may be after a cond, if its branches moved pointers to them."""
         self.source.count_work(sum(map(len, ends)))
         changed = [v for v in dict.fromkeys(v for e in ends for v in e) if any(e.get(v) != before.get(v) for e in ends)]
         may_be: dict[int, tuple[int, ...] | None] = {}
@@ -265,7 +272,7 @@ class MethodWalk:
             self.leave(v)
 
     def ranges(self, k: int, made: set[int]) -> dict[int, int]:
-        """Write the bytes of what arms made anew, a tensor for each range; the row of the range that each lies in."""
+        """Write the bytes of tensors of branches anew, a tensor for each range, and return the new row of each."""
         tensors = self.building.tensors
         rows = sorted((tensors[row].arena, tensors[row].offset, row) for row in made if tensors[row].bytes)
         found: dict[int, int] = {}
@@ -295,7 +302,7 @@ class MethodWalk:
     # Instructions
 
     def instruction(self, k: int, call: ProgramCall) -> int:
-        """One that is no jump; the number of the next."""
+        """State an instruction that is not a jump, and return the number of the next one."""
         if (target := moved_to(call)) is not None:
             self.move(call.args[0], target)
         elif call.kind in (KERNEL, DELEGATE):
@@ -303,7 +310,7 @@ class MethodWalk:
         return k + 1
 
     def move(self, source: int, target: int) -> None:
-        """A value becomes a pointer to another's tensor. spec: FP5.4"""
+        """Make a value a pointer to another's tensor. spec: FP5.4"""
         value = self.values[source]
         if value.kind in LISTS:
             raise self.source.refuse("a list is moved by pointer", value.name, "move its tensors")
@@ -316,14 +323,14 @@ class MethodWalk:
         self.leave(target)
 
     def leave(self, target: int) -> None:
-        """The bytes that a value has itself hold nothing of what was moved to it, and nor does what shows them."""
+        """State that a value's own bytes do not hold the tensor that was moved to it: no view shows it there."""
         at, rows = self.values[target].at, self.moved[target]
         if at is not None and not (rows is not None and len(rows) == 1 and self.last.get(at) == rows[0]):
             self.last.pop(at, None)
             self.last[at] = NOTHING
 
     def call(self, k: int, call: ProgramCall) -> None:
-        """A kernel or a delegate: it reads all arguments but its results. spec: FP5.3"""
+        """State a kernel or a delegate, which reads all arguments except its results. spec: FP5.3"""
         results = frozenset(self.results[k])
         writes = self.rows(self.results[k], is_read=False)
         again, made = [row for row in writes if row in self.written], frozenset(writes)
@@ -345,7 +352,7 @@ class MethodWalk:
         self.step(k, call.op, dict.fromkeys((*reads, *again)), writes, again)
 
     def names_results(self, call: ProgramCall) -> bool:
-        """Whether a kernel's results are among its arguments and once more behind them, as they are exported.
+        """Decide whether a kernel's results are among its arguments and once more after them, as they are exported.
 
         spec: FP5.15
         """
@@ -371,13 +378,13 @@ class MethodWalk:
             self.wrote(row, k)
 
     def named(self, k: int, op: str) -> str:
-        """The name of a step: the number of its instruction and what it is."""
+        """Return the name of a step: the number of its instruction, and its operation."""
         return f"{self.prefix}{k} {op}".replace("\0", "_")
 
     # Values
 
     def rows(self, values: Iterable[int], *, is_read: bool = True) -> list[int]:
-        """The rows that some values may be, each once."""
+        """Return the rows that some values may be, each once."""
         found: dict[int, None] = {}
         for v in values:
             for each in self.values[v].items if self.values[v].kind in LISTS else (v,):
@@ -395,7 +402,7 @@ class MethodWalk:
         return list(found)
 
     def look(self, row: int) -> None:
-        """A row is read here: where a loop made it that has ended, it must be there before that loop."""
+        """Note a read of a row. If a loop that has ended made it, it must be there before that loop."""
         ended = [loop for loop in self.home.get(row, ()) if loop not in self.loops]
         if ended:
             self.reserve(ended[0], row)
@@ -406,7 +413,7 @@ class MethodWalk:
             self.notes.reserved.setdefault(loop, set()).add(self.value_of[row])
 
     def own(self, v: int) -> tuple[int, ...]:
-        """The row of a value that nothing was moved to, or of what it shows; none outside of planned memory."""
+        """Return the row of a value without a move to it, or the row that it shows; none outside planned memory."""
         value = self.values[v]
         if v in self.shows:
             return (self.shows[v],)
@@ -416,10 +423,10 @@ class MethodWalk:
         return (self.row_of(v),) if value.at is not None else ()
 
     def row_of(self, v: int, role: Role = Role.ACTIVATION, flags: int = 0) -> int:
-        """The row of a planned tensor, stated where it is first used."""
+        """Return the row of a planned tensor, and state the tensor at its first use."""
         if v not in self.row:
             value = self.values[v]
-            assert value.at is not None  # the callers ask for planned tensors alone
+            assert value.at is not None  # the callers ask only for planned tensors
             self.row[v] = row = len(self.building.tensors)
             self.value_of[row] = v
             name = f"{self.prefix}{value.name}".replace("\0", "_")
@@ -431,7 +438,7 @@ class MethodWalk:
         return self.row[v]
 
     def wrote(self, row: int, k: int) -> None:
-        """ProgramCall `k` writes a row."""
+        """Note that instruction `k` writes a row."""
         if row not in self.written:
             self.written[row] = k
             self.home.setdefault(row, tuple(self.loops))
@@ -442,7 +449,7 @@ class MethodWalk:
             self.last[at] = row
 
     def place_view(self, v: int) -> None:
-        """A view that was left out shows what was last written at its bytes, or around them. spec: FP5.8"""
+        """Let a view that was left out show the row last written at its bytes, or around them. spec: FP5.8"""
         at = self.values[v].at
         assert at is not None
         row = self.last.get(at)
@@ -460,13 +467,15 @@ class MethodWalk:
             self.findings.views.append(f"{self.prefix}{self.values[v].name}")
 
     def astray(self, k: int) -> Exception:
-        """The error for a jump that makes no cond or loop. spec: FP5.9"""
+        """Return the error for a jump that makes no cond or loop. spec: FP5.9"""
         return self.source.refuse("it leads into or out of a cond or loop", f"instruction {k}", "export it again")
 
 
 class Outline:
-    """What is known of a program before it is walked: what each instruction writes, where loops begin, which values are
-    state, and before which instruction each view that was left out stands.
+    """Facts of a program that are known before it is walked.
+
+    These are the results of each instruction, the beginnings of loops, the values that are state, and the instruction
+    that comes after each view that was left out.
     """
 
     def __init__(self, source: Source, values: list[EValue], inputs: set[int], calls: list[ProgramCall]) -> None:
@@ -486,7 +495,7 @@ class Outline:
         self._views()
 
     def mentioned(self, call: ProgramCall) -> list[int]:
-        """The values that an instruction names, those of a list one by one."""
+        """Return the values that an instruction names, those of a list one by one."""
         found: dict[int, None] = {}
         for v in call.args:
             items = self.values[v].items if self.values[v].kind in LISTS else (v,)
@@ -495,7 +504,7 @@ class Outline:
         return list(found)
 
     def written_by(self, k: int, call: ProgramCall) -> tuple[int, ...]:
-        """The values that an instruction writes; those of a list one by one."""
+        """Return the values that an instruction writes, those of a list one by one."""
         mentioned, results = self.mentioned(call), list[int]()
         if call.kind == KERNEL and call.args and call.op not in VIEWS:
             last = call.args[0] if call.op == APPENDS else call.args[-1]
@@ -528,14 +537,17 @@ class Outline:
         return tuple(results)
 
     def is_new(self, v: int) -> bool:
-        """Whether a delegate makes a value: nothing mentioned it before, and it shows nothing that waits to be read."""
+        """Decide whether a delegate makes a value.
+
+        It does if no instruction mentioned it before, and no value at its bytes is still to be read.
+        """
         at = self.values[v].at
         if v in self.first or v in self.inputs or at is None or self.values[v].is_kept:
             return False
         return at not in self.latest or self.latest[at] in self.used
 
     def _views(self) -> None:
-        """State and views are what is read before anything writes it: state, if it stands before all results."""
+        """Find the values that are read before any write: state if they are before all results, else views."""
         written = frozenset(v for results in self.results for v in results)
         targets = {target for call in self.calls if (target := moved_to(call)) is not None}
         self.order.sort()
@@ -563,7 +575,7 @@ class Outline:
                 self.views.setdefault(min(at, mention), []).append(v)
 
     def _ranges(self) -> list[tuple[int, int]]:
-        """The arms of conds and the bodies of loops, each with its first instruction and the one after its last."""
+        """Return the branches of conds and the bodies of loops: the first instruction, and the one after the last."""
         found = [(first, jump + 1) for first, jumps in self.loops.items() for jump in jumps]
         for k, call in enumerate(self.calls):
             if call.kind == JUMP:
@@ -572,7 +584,7 @@ class Outline:
 
 
 def moved_to(call: ProgramCall) -> int | None:
-    """The value that an instruction makes a pointer to another's tensor."""
+    """Return the value that an instruction makes a pointer to another's tensor, None if it makes none."""
     is_move = call.kind == MOVE or (call.kind == KERNEL and call.op in VIEWS and len(call.args) > 1)
     return call.args[-1] if is_move else None
 
@@ -580,9 +592,10 @@ def moved_to(call: ProgramCall) -> int | None:
 def arms_of(
     calls: Sequence[ProgramCall], values: Sequence[EValue], k: int
 ) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The arms of a cond, each with its first instruction and the one after its last; None where there is none.
+    """Return the branches of a cond, each as its first instruction and the one after its last.
 
-    The first arm ends with a jump on the constant False to the end of the second; without one there is no second.
+    The first branch ends with a jump on the constant False to the end of the second. Without such a jump the second
+    branch is empty. Return None if the jump is not a cond.
     """
     second = calls[k].to
     if not k < second <= len(calls):

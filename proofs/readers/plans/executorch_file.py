@@ -15,7 +15,7 @@ from tmmu.core.vocabulary import UINT64_END
 
 IDENTIFIER = b"ET12"
 HEADER = 8
-"""Where the extended header stands: `eh00`, its own size, the bytes of the program, and where segments begin."""
+"""The place of the extended header: `eh00`, its own size, the bytes of the program, and the start of the segments."""
 TENSOR, LISTS, BOOL = 5, (10, 11), 3
 KINDS = range(1, 12)
 """The kinds of values that the schema has."""
@@ -23,20 +23,20 @@ UNBOUND = 2
 """The dynamism of a tensor whose size nothing bounds."""
 PROGRAM, PLAN, CHAIN, INSTRUCTION, VALUE, DETAILS, EXTRA, CODE = 8, 9, 4, 2, 2, 3, 3, 2
 FIELDS = 10
-"""The fields of a tensor, and above of the other tables of the schema."""
+"""The number of fields of a tensor; above are those of the other tables of the schema."""
 KERNEL, DELEGATE, MOVE, JUMP, FREE = 1, 2, 3, 4, 5
 ARGUMENTS = {KERNEL: 1, DELEGATE: 1, MOVE: 0, JUMP: 0, FREE: 0}
-"""The number of the field in which each instruction has its arguments, or the first of two."""
+"""The number of the field that holds an instruction's arguments, or the first of two."""
 TYPES = {
     0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
     12: "int8", 13: "uint8", 14: "int32", 15: "bfloat16", 16: "uint8", 17: "uint8", 22: "uint16", 23: "float8e5m2",
     24: "float8e4m3fn", 25: "float8e5m2fnuz", 26: "float8e4m3fnuz", 27: "uint16", 28: "uint32", 29: "uint64",
 }  # fmt: skip
-"""The element types of the schema, quantized ones as what holds them."""
+"""The element types of the schema; quantized ones as the type that stores them."""
 
 
 class PlacedBytes(NamedTuple):
-    """Where a tensor lies: its memory, from 0 for the memory with id 1, its first byte and how many it has."""
+    """The place of a tensor: its memory (0 for the memory with id 1), its first byte, and its number of bytes."""
 
     memory: int
     first: int
@@ -44,9 +44,10 @@ class PlacedBytes(NamedTuple):
 
 
 class EValue(NamedTuple):
-    """A value: of a planned tensor where it lies, of a list the values in it.
+    """A value: `at` is the place of a planned tensor, and `items` are the values in a list.
 
-    `is_kept` where the file has what it holds at first, or a name that state has; `is_false` for the constant False.
+    `is_kept` is whether the file has its initial value, or a name, which state has. `is_false` is whether it is the
+    constant False.
     """
 
     kind: int
@@ -60,7 +61,7 @@ class EValue(NamedTuple):
 
 
 class ProgramCall(NamedTuple):
-    """An instruction: its kind, the operator or delegate, the values of its arguments; of a jump where it leads."""
+    """An instruction: its kind, the operator or delegate, the values of its arguments, and the target of a jump."""
 
     kind: int
     op: str
@@ -80,7 +81,7 @@ class Method(NamedTuple):
 
 
 def methods(source: Source) -> list[Method]:
-    """The methods of a file. Raises INVALID_PLAN with the byte, value or instruction. O(file)."""
+    """Return the methods of a file. Raises INVALID_PLAN with the byte, value or instruction. O(file)."""
     if source.data[4:8] != IDENTIFIER:
         fix = "export the program again"
         raise source.refuse(f"expected the identifier {IDENTIFIER.decode()} of a program", "byte 4", fix)
@@ -98,7 +99,7 @@ def methods(source: Source) -> list[Method]:
 
 
 def _holds(source: Source, size: int) -> None:
-    """Refuse a file of fewer bytes than it states to have. spec: FP5.13"""
+    """Refuse a file that has fewer bytes than it states. spec: FP5.13"""
     if len(source.data) < size:
         raise source.truncated_error(f"it states {size} bytes and has {len(source.data)}")
 
@@ -175,7 +176,7 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
         raise source.refuse("it is sparse, or nothing bounds its size", name, "plan tensors that have a size")
     if scalar not in TYPES:
         fix = "use a type that ExecuTorch's schema has"
-        raise source.refuse(f"{scalar} is no element type", name, fix, construct=f"element type {scalar}")
+        raise source.refuse(f"{scalar} is not an element type", name, fix, construct=f"element type {scalar}")
     if min(sizes, default=0) < 0 or found.number(1, "i32"):
         raise source.refuse(f"a size of {sizes} is negative, or it does not begin at its storage's first byte", name)
     memory, first = allocation.number(0, "u32"), allocation.number(1, "u32") | allocation.number(2, "u32") << 32
@@ -194,7 +195,7 @@ def _call(
     kind, found, place = table.number(0, "u8"), table.table(1), f"instruction {k}"
     if found is None or kind not in ARGUMENTS:
         construct = "" if found is None else f"instruction {kind}"
-        raise source.refuse(f"{kind} is no kind of instruction", place, construct=construct)
+        raise source.refuse(f"{kind} is not a kind of instruction", place, construct=construct)
     table.check_known(INSTRUCTION, place)
     found.check_known(1 if kind == FREE else 2, place)
     if kind in (KERNEL, DELEGATE):

@@ -1,4 +1,4 @@
-"""What a foreign reader returns, and the names, lists and sizes that all of them make. spec: FP2.1, FP2.2"""
+"""The result of a foreign reader, and the names, lists and sizes that all readers make. spec: FP2.1, FP2.2"""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tmmu.plans.sections import BufferPlan, Plan
 
 
 class ForeignPlan(NamedTuple):
-    """What a reader returns: the plan, with what the file states and nothing else, and what the reading rests on."""
+    """The result of a reader: the plan, with only the facts of the file, and the assumptions of the reading."""
 
     plan: Plan | BufferPlan
     reading: Reading
 
 
 class FreshNames:
-    """Gives each thing a name that no other has: the file's own, numbered where it repeats; never empty, and without a
-    NUL. All in linear time, however often a name repeats.
+    """Makes names unique: a name of the file, numbered if it repeats; never empty, and without a NUL.
+
+    Takes linear time in total, however often a name repeats.
 
     >>> names = FreshNames()
     >>> names("add"), names("add"), names("add #2"), names("add"), names("")
@@ -31,7 +32,7 @@ class FreshNames:
         self._next: dict[str, int] = {}
 
     def __call__(self, name: str) -> str:
-        """A name that was not given before."""
+        """Return a name that was not returned before."""
         plain = name.replace("\0", "_") or "unnamed"
         found, k = plain, self._next.get(plain, 1)
         while found in self._next:
@@ -43,13 +44,15 @@ class FreshNames:
 
 
 def kept_of_arms(names: Sequence[str]) -> str:
-    """The approximation of what a name stands for that either of two arms has made."""
+    """Return the approximation for names whose value either of two branches has made."""
     return f"bytes of either arm are kept while a result is read: {list_names(names)}"
 
 
 def elements_of(shape: Iterable[int]) -> int:
-    """The elements of a shape of integers from 0 on; 2^67 for more than that, so that no size of 64 bits follows from
-    it whatever an element has, even a single bit. Linear in the dimensions, however large they are. spec: FP2.2
+    """Return the number of elements of a shape of integers from 0 on, at most 2^67.
+
+    At 2^67 elements, even of a single bit, no size fits into 64 bits. Linear in the number of dimensions, however large
+    they are. spec: FP2.2
 
     >>> elements_of((2, 3)), elements_of((1 << 70, 0)), elements_of(()), elements_of((1 << 70, 3)) == 1 << 67
     (6, 0, 1, True)

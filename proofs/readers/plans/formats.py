@@ -22,7 +22,7 @@ from tmmu.plans import file
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 
 HEAD = 1 << 16
-"""As many bytes of a file are looked at to recognise it."""
+"""The number of bytes at the start of a file that are used to recognise it."""
 AOT_ID = re.compile(rb"^# AOT ID: ", re.MULTILINE)
 """The line that marks a wrapper of Inductor; text may come before it."""
 CSV_ID = frozenset((b"id", b"buffer", b"buffer_id"))
@@ -31,8 +31,8 @@ CSV_ID = frozenset((b"id", b"buffer", b"buffer_id"))
 class PlanFormat(NamedTuple):
     """A format: the word for `tmmu import`, its name for people, how its files are recognised, and its reader.
 
-    A file whose name ends with one of `suffixes` is of the format whatever it holds. One that ends with one of
-    `shared`, of a pipe, or of any other name is of it where `recognises` accepts its first `HEAD` bytes.
+    A file whose name ends with one of `suffixes` is of the format, whatever it holds. Any other file, one whose name
+    ends with one of `shared` and a pipe included, is of it if `recognises` accepts its first `HEAD` bytes.
     `has_capacity` is whether its files state how large the memory is; then `--capacity` is refused.
     """
 
@@ -45,7 +45,7 @@ class PlanFormat(NamedTuple):
     has_capacity: bool
 
     def read(self, source: Source) -> ForeignPlan:
-        """The plan in a file of this format. Raises INVALID_PLAN with file and place."""
+        """Return the plan in a file of this format. Raises INVALID_PLAN with file and place."""
         read: Callable[[Source], ForeignPlan] = import_module(f"proofs.readers.plans.{self.module}").read
         try:
             return read(source)
@@ -103,13 +103,16 @@ FORMATS = (
     ),
     PlanFormat("vela", "Vela's table", (), (".txt",), _is_vela, "vela", has_capacity=False),
 )
-"""Every format that is read but for our own; the first that fits counts."""
+"""Every format that is read, except our own. The first that fits counts."""
 BY_KIND = {form.kind: form for form in FORMATS}
 BY_TITLE = {form.title: form for form in FORMATS}
 
 
 def recognised(name: str, head: bytes) -> PlanFormat | None:
-    """The format of a file of this name that begins so; None for a plan of ours, and for what is no plan at all."""
+    """Return the format of a file with this name and these first bytes.
+
+    Return None for a plan of ours, and for a file that is not a plan at all.
+    """
     name = name.lower()
     if kind.kind_of_head(head[: kind.HEAD]) is not None or name.endswith(PLAN_SUFFIXES):
         return None
@@ -118,9 +121,11 @@ def recognised(name: str, head: bytes) -> PlanFormat | None:
 
 
 def is_plan(path: str) -> bool:
-    """Whether a file that stands in a folder is taken as a plan: by its name, or, of a name that other files have as
-    well, by its content. A file that begins as a plan of ours is one whatever its name, unless the name begins with a
-    dot: that of an unfinished file does. What cannot be opened is none. spec: FP1.2, FP1.17
+    """Decide whether a file of a folder counts as a plan.
+
+    Its name decides, or its content if files that are not plans have such names too. A file that begins as a plan of
+    ours is one whatever its name, unless the name begins with a dot, as those of unfinished files do. A file that
+    cannot be opened is not a plan. spec: FP1.2, FP1.17
     """
     name = os.path.basename(path).lower()
     if name.endswith(PLAN_SUFFIXES) or any(name.endswith(form.suffixes) for form in FORMATS):
@@ -133,12 +138,12 @@ def is_plan(path: str) -> bool:
 
 
 def of_format(form: PlanFormat, files: Sequence[str]) -> list[str]:
-    """Those files of a folder that `verify-plan` would judge as of this format. spec: FP1.13"""
+    """Return the files of a folder that `verify-plan` would judge as of this format. spec: FP1.13"""
     return [path for path in files if is_plan(path) and recognised(path, _head(path)) is form]
 
 
 def read_with(path: str) -> tuple[str, ...]:
-    """The files that reading a plan reads: itself, and of some formats one beside it."""
+    """Return the files that reading a plan reads: the plan, and the file beside it if the format has one."""
     from proofs.readers.plans import xla
 
     beside = xla.schedule_of(path)
@@ -148,12 +153,12 @@ def read_with(path: str) -> tuple[str, ...]:
 def load_any(
     path: str | os.PathLike[str], capacity: int | None = None, dims: Mapping[str, int] = NO_DIMS
 ) -> StatedPlan | StatedBuffers:
-    """Return the plan at `path`, ours or of another producer, `-` for standard input; through the gate either way.
+    """Return the plan at `path`, ours or of another producer, after it has passed the gate. `-` is standard input.
 
     `dims` are sizes of open dimensions, which TensorFlow Lite models may have.
 
-    Raises OSError where it cannot be read, INVALID_PLAN where it is no plan, ValueError where a `capacity` is given of
-    a format that states its own.
+    Raises OSError if it cannot be read, INVALID_PLAN if it is not a plan, and ValueError if a `capacity` is given for a
+    format that states its own.
     """
     name = os.fspath(path)
     if name != PIPE:
@@ -173,7 +178,7 @@ def load_any(
 
 
 def _head(path: str, size: int = HEAD) -> bytes:
-    """The first bytes of a regular file; none of anything else, and of what cannot be opened: the reader says so."""
+    """Return the first bytes of a regular file; none if it is another one or cannot be opened: the reader says so."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return b""
@@ -184,7 +189,7 @@ def _head(path: str, size: int = HEAD) -> bytes:
 
 
 def gated(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
-    """What a reader makes of a file, through the gate. Raises as `load_any`."""
+    """Return the plan that a reader makes of a file, after it has passed the gate. Raises as `load_any`."""
     if form.has_capacity:
         _needs_none(source.capacity, form.title)
     try:
@@ -197,7 +202,7 @@ def gated(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
 
 
 def _check_known(name: str, head: bytes) -> None:
-    """Refuse what is neither ours nor another producer's, by name and first bytes. spec: FP1.11"""
+    """Refuse a file that is neither ours nor another producer's, by name and first bytes. spec: FP1.11"""
     if head and kind.kind_of_head(head[: kind.HEAD]) is None and not name.lower().endswith((*PLAN_SUFFIXES, ".cbor")):
         known = ", ".join(form.title for form in FORMATS)
         fix = "give a file of one of these (spec/foreign.md)"

@@ -1,8 +1,8 @@
 """HLO as text, a scheduled module as XLA dumps it: computations, and their instructions in execution order.
 
 A module is its title, tables of source positions, and computations. Each character of it is read by a rule of this
-module or of `hlo_text`, or the file is refused with the line. So is a module that is none: an operand that is not
-computed above, a computation that is missing, or called with other operands than it has parameters.
+module or of `hlo_text`, or the file is refused with the line. An invalid module is refused too: one with an operand
+that is not computed above, with a missing computation, or with a call whose operands do not fit the parameters.
 spec: FP4.1, FP4.2, FP4.8, FP4.12
 """
 
@@ -32,7 +32,7 @@ OPERATION = re.compile(r"([a-z][\w\-]*)\(", re.ASCII)
 ATTRIBUTE = re.compile(r",\s*([A-Za-z_][\w\-]*)=", re.ASCII)
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 SHAPED = re.compile(r"\(|[a-z]\w*\[", re.ASCII)
-"""How an operand begins that has its shape before it."""
+"""The beginning of an operand that has its shape before it."""
 ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d{1,9}),\s*\{([\d,\s]*)\}(?:,\s*(?:may|must)-alias)?\)", re.ASCII)
 DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*)\}\)", re.ASCII)
 NAME_ROW = re.compile(r'\d+ "(?:[^"\\]|\\.)*"', re.ASCII)
@@ -40,7 +40,7 @@ PLACE_ROW = re.compile(r"\d+ \{[\w= ]*\}", re.ASCII)
 TABLES: Mapping[str, re.Pattern[str]] = {
     "FileNames": NAME_ROW, "FunctionNames": NAME_ROW, "FileLocations": PLACE_ROW, "StackFrames": PLACE_ROW,
 }  # fmt: skip
-"""Tables between the title and the first computation, and a row of each. They say where in its source a program is."""
+"""Tables between the title and the first computation, and a row of each. They hold positions in a program's source."""
 TITLE: Mapping[str, re.Pattern[str]] = {
     "is_scheduled": re.compile(r"true", re.ASCII), "input_output_alias": GROUP, "buffer_donor": GROUP,
     "entry_computation_layout": GROUP, "allow_spmd_sharding_propagation_to_parameters": VALUE,

@@ -49,7 +49,7 @@ def leaf_at(shape: Shape, part: Index) -> Leaf | None:
 
 @dataclass(eq=False)
 class HloScope:
-    """A computation that is followed, and the instruction that calls it, in the scope where that one is.
+    """A computation that is followed, and the instruction that calls it, which is in the `outer` scope.
 
     The outermost scope has the instruction in question as its caller. If `is_plain`, that instruction is in the
     computation itself and calls nothing: its operands are the operands in question.
@@ -80,19 +80,19 @@ class NeededElement(NamedTuple):
     via: Instruction | None = None
 
     def named(self, k: int) -> Instruction:
-        """Operand k of its instruction."""
+        """Return operand k of its instruction."""
         return self.scope.computation.by_name[self.each.operands[k]]
 
     def array(self, k: int) -> Leaf:
-        """The shape of operand k; of a tuple, a leaf without a type and dimensions."""
+        """Return the shape of operand k; for a tuple, a leaf without a type and dimensions."""
         return self.named(k).shape[0]
 
     def operand(self, k: int, indices: Indices, part: Index = ()) -> NeededElement:
-        """The element of operand k at some indices."""
+        """Return the element of operand k at some indices."""
         return self._replace(each=self.named(k), part=part, indices=indices)
 
     def moved(self, k: int, indices: Indices) -> NeededElement:
-        """The same, of an operation that moves elements."""
+        """Return the element of operand k at some indices, for an operation that moves elements."""
         return self.operand(k, indices)._replace(via=self.each)
 
 
@@ -110,7 +110,7 @@ class Follower:
         return IndexVariable(self._count, max(1, size))
 
     def any_of(self, rank: int) -> Indices:
-        """Return indices that nothing is known about."""
+        """Return indices that are not known."""
         self._count += rank
         return tuple(as_linear(Unknown(self._count - d, ANY_SIZE)) for d in range(rank))
 

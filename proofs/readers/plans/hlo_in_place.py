@@ -243,7 +243,7 @@ class FollowedInstruction(Follower):
         return ""
 
     def _is_overwritten(self, result: Leaf, number: int, operands: Collection[Operand]) -> bool:
-        """Whether an element of a result is known to differ from the operands' element at that place."""
+        """Decide whether an element of a result is known to differ from the operands' element at that place."""
         indices = indices_of(Linear(number), result.dims, result.minor)
         state = NeededElement(self.top, self.root, result.at, indices, Linear(number))
         for _ in range(MAX_STATES):
@@ -271,12 +271,12 @@ class FollowedInstruction(Follower):
 
 
 def _is_number(state: NeededElement) -> bool:
-    """Whether all indices are numbers."""
+    """Decide whether all indices are numbers."""
     return all(not index.terms for index in state.indices)
 
 
 def _is_inside(state: NeededElement) -> bool:
-    """Whether all indices are numbers within the array."""
+    """Decide whether all indices are numbers within the array."""
     leaf = leaf_at(state.each.shape, state.part)
     pairs = zip(state.indices, () if leaf is None else leaf.dims, strict=True)
     return all(not index.terms and 0 <= index.constant < size for index, size in pairs)

@@ -1,10 +1,9 @@
 """Indices of elements as integer expressions, exact wherever two of them are found equal.
 
 An index is linear over variables, the counters of dimensions that are written or reduced over, and over atoms: the
-clamped start of a dynamic slice, a floor division that does not come out even, and a number that nothing is known of.
-The remainder of a division is written by its quotient, e − k·⌊e/k⌋, so that an index that is taken apart and put
-together again is found to be itself by cancelling. Two equal expressions have equal values; two that differ may
-still have equal values.
+clamped start of a dynamic slice, a floor division with a remainder, and an unknown number. The remainder of a division
+is written by its quotient, e − k·⌊e/k⌋. So an index that is taken apart and put together again cancels to itself. Two
+equal expressions have equal values; two that differ may still have equal values.
 
 spec: FP4.14
 """
@@ -17,9 +16,9 @@ from dataclasses import dataclass
 from proofs.readers.plans.hlo_text import Leaf
 
 MAX_TERMS = 64
-"""The most terms of an expression; one of more is taken as a number that nothing is known of."""
+"""The most terms of an expression; one with more counts as an unknown number."""
 MAX_NESTED = 16
-"""The deepest quotient of quotients; a deeper one is taken as a number that nothing is known of."""
+"""The deepest quotient of quotients; a deeper one counts as an unknown number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class Linear:
 
     @property
     def is_known(self) -> bool:
-        """Whether its value follows from the values of the variables."""
+        """Decide whether its value follows from the values of the variables."""
         return all(
             isinstance(atom, IndexVariable) or (isinstance(atom, Quotient) and atom.of.is_known)
             for atom, _ in self.terms
@@ -169,7 +168,7 @@ def quotient(of: Linear, by: int) -> Linear:
 
 
 def is_large(index: Linear) -> bool:
-    """Whether an expression is larger than is followed."""
+    """Decide whether an expression is too large to be followed."""
     return len(index.terms) > MAX_TERMS or any(
         isinstance(atom, Quotient) and atom.depth > MAX_NESTED for atom, _ in index.terms
     )

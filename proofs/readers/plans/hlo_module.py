@@ -14,10 +14,11 @@ from proofs.readers.plans.hlo_text import Index, Leaf, Shape, is_like, part
 
 
 class Instruction(NamedTuple):
-    """An instruction. `called` are the computations that it names, by attribute; `number` is the one in the brackets of
-    a parameter, and of `index=` of an element of a tuple. `attributes` are those that are not ignored, as text.
+    """An instruction.
 
-    `literal` is the value of a constant that is one number.
+    `called` are the computations that it names, by attribute. `number` is the number in the brackets of a parameter, or
+    `index=` of an element of a tuple. `attributes` are those that are not ignored, as text. `literal` is the value of a
+    constant that is one number.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Instruction(NamedTuple):
 
     @property
     def row(self) -> Opcode:
-        """What its operation reads."""
+        """The row of its operation."""
         found = opcode(self.op)
         assert found is not None  # others are refused when the line is read
         return found
@@ -40,7 +41,7 @@ class Instruction(NamedTuple):
 
 @dataclass
 class Computation:
-    """A computation: its instructions in order, by name too, and which is the root."""
+    """A computation: its instructions, in order and by name, and the name of the root."""
 
     name: str
     line: int
@@ -49,7 +50,7 @@ class Computation:
     by_name: dict[str, Instruction] = field(default_factory=dict)
 
     def parameters(self) -> dict[int, Instruction]:
-        """The parameters by number, from 0 on without a gap."""
+        """Return the parameters by number, from 0 on without a gap."""
         return {each.number: each for each in self.instructions if each.op == "parameter"}
 
     @property
@@ -75,7 +76,7 @@ class HloModule:
 
 
 def difference(computations: Mapping[str, Computation], within: Computation, each: Instruction) -> str:
-    """Return why an instruction is none of HLO, "" if it is: computations, operands and result must fit together.
+    """Return why an instruction is invalid, "" if it is valid: computations, operands and result must fit together.
 
     O(operands + leaves of their shapes).
     """
@@ -106,7 +107,7 @@ def _tuple_of(shapes: Sequence[Shape]) -> Shape:
 
 
 def _of_calls(computations: Mapping[str, Computation], each: Instruction, given: Sequence[Shape]) -> str:
-    """Return whether the computations of control flow take its operands and return its result. spec: FP4.2"""
+    """Return why computations of control flow do not fit its operands and result, "" if they do. spec: FP4.2"""
     result = part(each.shape, (1,)) if each.op == "async-start" else each.shape
     for key, names in each.called.items():
         for k, name in enumerate(names):

@@ -23,7 +23,7 @@ class Reads(Enum):
     SAME = auto()
     """The element at the same index of each operand; of a scalar operand its one element."""
     SAME_BITS = auto()
-    """As SAME, of types of one width; of other widths, any elements."""
+    """As SAME if the types have one width; otherwise any elements."""
     BYTES = auto()
     """The element at the same place in memory, whatever the two shapes are."""
     ROW_MAJOR = auto()
@@ -43,7 +43,7 @@ class Reads(Enum):
     WINDOWED = auto()
     CONTRACTED = auto()
     ANY = auto()
-    """Elements that the values of other operands choose, or more than a rule says: any of them."""
+    """Any elements: the values of other operands choose them, or no rule describes them."""
     WHOLE = auto()
     """The operand itself, of any shape, with everything in it."""
     TUPLED = auto()
@@ -85,7 +85,7 @@ settings of the partitioner and the backend, and figures for people.
 """
 
 PREDECESSORS = "control-predecessors"
-"""Instructions that must run before this one: in a schedule they stand above it."""
+"""Instructions that must run before this one: in a schedule they are above it."""
 
 ALIASING = "output_to_operand_aliasing"
 CALLING = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation",
@@ -94,7 +94,7 @@ CALLING = ("to_apply", "calls", "body", "condition", "branch_computations", "tru
 
 
 class Opcode(NamedTuple):
-    """An operation: what its result's elements depend on, its number of operands (None: any), and its attributes.
+    """An operation: how its result's elements depend on operands, its number of operands (None: any), its attributes.
 
     `required` are the attributes without which the operation means nothing.
     """
@@ -237,7 +237,7 @@ OPCODES: Mapping[str, Opcode] = {
 }  # fmt: skip
 
 STARTS = ("send", "recv")
-"""What begins like a start, without the name of one."""
+"""Operations that start one, without the name of a start."""
 _ASYNC = {"async_execution_thread": TEXT, ALIASING: ALIASES}
 _SUFFIXES = ("-start", "-update", "-done")
 

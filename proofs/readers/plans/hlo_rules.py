@@ -25,7 +25,7 @@ def follow(follower: Follower, state: NeededElement) -> Iterator[NeededElement]:
     scope, each = state.scope, state.each
     reads = each.row.reads
     if each.op == "parameter":
-        assert scope.outer is not None  # nothing is known of a parameter of the outermost scope
+        assert scope.outer is not None  # a parameter of the outermost scope is not known
         of = scope.outer.computation.by_name[scope.caller.operands[each.number]]
         yield state._replace(scope=scope.outer, each=of)
     elif reads is Reads.FUSED:
@@ -52,7 +52,8 @@ class _Misfit(Exception):
 def _applied(rule: Rule, follower: Follower, state: NeededElement, leaf: Leaf) -> list[NeededElement] | None:
     """Return the elements of a rule, None if the instruction does not fit it.
 
-    Only element by element does an array of a bounded size have its elements where one of the full size has them.
+    An array of a bounded size may have its elements at other places than one of full size. Only the elementwise rule
+    fits it.
     """
     shapes = [leaf, *(state.array(k) for k in range(len(state.each.operands)))]
     if rule is not _follow_same and any(BOUNDED in each.tiling for each in shapes):

@@ -34,7 +34,7 @@ WIDTHS = {
 """Bits of an element; one narrower than a byte takes a byte unless its layout states a width (`E(4)`)."""
 WITHOUT_BYTES = ("token", "opaque")
 BOUNDED = "bounded"
-"""In the tiling of an array with a dimension whose size is known at run time, up to a bound."""
+"""A part of `tiling`: the array has a dimension whose size is known only at run time, up to a bound."""
 
 Index = tuple[int, ...]
 
@@ -46,7 +46,7 @@ LAYOUT = re.compile(
     r"(?:E\((\d{1,4})\))?(?:S\((-?\d{1,4})\))?((?:SC(?:\(\d+:[\d,]*\))+)?(?:M\(\d{1,9}\))?))?\}",
     re.ASCII,
 )
-"""A layout: dimensions from the minor one on, and what may follow the colon; sparse dimensions are not known."""
+"""A layout: dimensions from the minor one on, and the parts after the colon; sparse dimensions are not known."""
 NAME = re.compile(r"%?([\w.\-]+)", re.ASCII)
 WORD = re.compile(r"[\w.\-]+", re.ASCII)
 PIECE = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[(){}\[\]]|[^"(){}\[\]]++', re.DOTALL | re.ASCII)
@@ -77,7 +77,7 @@ class Leaf(NamedTuple):
     bits: int = 0
 
     def is_like(self, other: Leaf) -> bool:
-        """Whether both have one element type and one list of dimensions; layouts may differ."""
+        """Decide whether both have one element type and one list of dimensions; layouts may differ."""
         return (self.dtype, self.dims) == (other.dtype, other.dims)
 
 
@@ -85,7 +85,7 @@ Shape = tuple[Leaf, ...]
 
 
 def is_like(one: Shape, other: Shape) -> bool:
-    """Whether two shapes have the same arrays at the same places. O(leaves)."""
+    """Decide whether two shapes have the same arrays at the same places. O(leaves)."""
     return len(one) == len(other) and all(a.at == b.at and a.is_like(b) for a, b in zip(one, other, strict=True))
 
 
@@ -104,11 +104,11 @@ class HloLine:
     at: int = 0
 
     def refuse(self, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
-        """The error that names this line."""
+        """Return the error that names this line."""
         return self.source.refuse(what, f"line {self.number}", fix, construct=construct)
 
     def unknown(self, kind: str, name: str) -> Exception:
-        """The error of a construct that no table of the reader has. spec: FP4.12"""
+        """Return the error of a construct that no table of the reader has. spec: FP4.12"""
         fix = "spec/foreign.md lists what is read of XLA (FP4)"
         return self.refuse(f"unknown {kind} {name[:60]!r}", fix, construct=f"{kind} {name[:60]}")
 
@@ -194,7 +194,7 @@ class HloLine:
         raise self.refuse("a bracket that is not closed")
 
     def integer(self, text: str) -> int:
-        """Return a number of the text; refused if it is none or has more than 19 digits."""
+        """Return the number that a text is. Refuse a text that is not a number or has more than 19 digits."""
         text = text.strip(BLANKS)
         if not (text.isascii() and text.isdigit() and len(text) <= 19):
             raise self.refuse(f"expected a number, got {text[:40]!r}")
@@ -229,7 +229,7 @@ class HloLine:
             index[-1] += 1
 
     def _array(self, at: Index, dtype: str, stated: str, layout: str) -> Leaf:
-        """Return an array: of a bounded dimension the most elements, padding by tiles left out. spec: FP4.3"""
+        """Return an array. A bounded dimension has its most elements; padding by tiles is left out. spec: FP4.3"""
         if dtype in WITHOUT_BYTES and not stated:
             return Leaf(at, dtype, 0)
         if dtype not in TYPES:
@@ -248,7 +248,7 @@ class HloLine:
         return Leaf(at, dtype, size, tuple(dims), minor, tiling, bits)
 
     def _layout(self, rank: int, layout: str, dtype: str) -> tuple[tuple[int, ...], str, int]:
-        """Return the order of dimensions, what is not linear, and the bits of an element. spec: FP4.3, FP4.12"""
+        """Return the order of dimensions, the text of a tiling, and the bits of an element. spec: FP4.3, FP4.12"""
         if not layout:
             return tuple(reversed(range(rank))), "", WIDTHS[dtype]
         found = LAYOUT.fullmatch(layout)

@@ -1,8 +1,8 @@
 """IREE's IR around `iree-stream-layout-slices`: slices of resources at offsets, and the commands that touch them.
 
-The dump before the pass names each slice, the one after it has its offset; both are the same program, line by line.
-Each function is run line by line, both dumps at once: here statements of the host, in `iree_control` loops and
-alternatives, in `iree_commands` what an execute runs, in `iree_slices` the memory. spec: FP9.1 to FP9.13
+The dump before the pass names each slice, and the one after it has its offset. Both are the same program, line by line.
+Each function is run line by line, both dumps at once. This module has the statements of the host, `iree_control` loops
+and alternatives, `iree_commands` the commands of an execute, and `iree_slices` the memory. spec: FP9.1 to FP9.13
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PASS = re.compile(
     r"(?:: iree-stream-layout-slices| \(iree-stream-layout-slices\))?(?: \('[\w.]+' operation(?:: @[\w$.]+)?\))? "
     r"//----- //", re.ASCII,
 )  # fmt: skip
-"""The text behind the name of the pass. Dumps of other passes are not read."""
+"""The text after the name of the pass. Dumps of other passes are not read."""
 AROUND = re.compile(r"\s*+(?://.*|#[\w$.]+ = .*)?", re.ASCII)
 """A line around a function without memory in it: a comment, or the name of an attribute."""
 FUNCTION = re.compile(r"^[ \t]*+util\.(?:func|initializer)\b[^\n@]*+(?:@([^\s(]++))?", re.MULTILINE)
@@ -40,11 +40,11 @@ EVALUATED = re.compile(r"jit_eval(?:_\d+)?", re.ASCII)
 MAX_DUMP = 1 << 26
 """The largest dump that is read, in bytes."""
 PURE = frozenset({"arith.select", "stream.resource.size", "stream.timepoint.barrier", "util.optimization_barrier"})
-"""What uses a resource or a buffer view and no byte of it; a result stands for any of its operands. spec: FP9.10"""
+"""Operations that use a resource or a buffer view but none of its bytes; a result may be any operand. spec: FP9.10"""
 
 
 def read(source: Source) -> ForeignPlan:
-    """The plan in a dump: the functions that execute commands. Raises INVALID_PLAN with FILE and line. O(bytes)."""
+    """Return the plan of the functions that execute commands. Raises INVALID_PLAN with FILE and line. O(bytes)."""
     others: list[str] = []
     functions = _functions(source, others)
     dump, unique = DumpState(source), FreshNames()
@@ -53,7 +53,7 @@ def read(source: Source) -> ForeignPlan:
         function = _Function(dump, after, before)
         function.read()
         if EVALUATED.fullmatch(name):
-            dump.assumed["what IREE evaluates as it compiles is given memory of its own"] = None
+            dump.assumed["functions that IREE evaluates as it compiles have separate memory"] = None
         else:
             function.keep_arguments()
     outside = {"alignment of slices": "the dump does not state it"}
@@ -69,7 +69,7 @@ def read(source: Source) -> ForeignPlan:
 
 
 class _Dumped(NamedTuple):
-    """A function's name, and where it begins with its text, as dumped after the pass and before it."""
+    """A function's name, and its first line and text, as dumped after the pass and before it."""
 
     name: str
     after: tuple[int, str]
@@ -85,7 +85,7 @@ def _check_around(source: Source, text: str, line: int) -> None:
 
 
 def _functions(source: Source, others: list[str]) -> list[_Dumped]:
-    """The functions in a dump that execute commands; `others` gets the names of those that do not."""
+    """Return the functions in a dump that execute commands. `others` gets the names of those that do not."""
     if len(source.data) > MAX_DUMP:
         raise source.refuse(f"more than {MAX_DUMP} bytes", None, "dump fewer functions")
     text = source.text()
@@ -132,8 +132,9 @@ def _functions(source: Source, others: list[str]) -> list[_Dumped]:
 def _paired(
     source: Source, name: str, after: list[tuple[int, str]], before: list[tuple[int, str]]
 ) -> Iterator[_Dumped]:
-    """The functions of a name, as of initializers or of modules that are evaluated one by one: each with its dumps
-    after and before the pass. spec: FP1.12, FP9.12
+    """Yield the functions that have one name, each with its dumps after and before the pass.
+
+    Initializers, and modules that are evaluated one by one, have several functions of a name. spec: FP1.12, FP9.12
     """
     if before and len(before) != len(after):
         number, _ = (before if len(before) > len(after) else after)[-1]
@@ -149,7 +150,7 @@ class _Function(FunctionControl):
     def __init__(self, dump: DumpState, after: tuple[int, str], before: tuple[int, str] | None) -> None:
         super().__init__(dump, after, before)
         if before is None:
-            dump.assumed["each slice has a name of its own for its offset: the dump before the pass is missing"] = None
+            dump.assumed["each slice has a separate name for its offset: the dump before the pass is missing"] = None
         self.chained = NEVER
         """The executes that the caller awaits by a fence."""
 
@@ -160,7 +161,7 @@ class _Function(FunctionControl):
             self.ordered(cell, (self.now.host | self.chained).where(ways) | apart)
 
     def block(self, at: int, end: int) -> None:
-        """Lines from `at` up to `end`."""
+        """Run the lines from `at` up to `end`."""
         nothing: dict[str, str] = {}
         while at < end:
             line, old = self.pairs[at]
@@ -173,8 +174,9 @@ class _Function(FunctionControl):
             at = self.statement(at, line.text, old.text)
 
     def statement(self, at: int, text: str, old: str) -> int:
-        """One line, or a whole region of control flow; the line behind it. Names are those after the pass; `old` is the
-        line before it.
+        """Run one line, or a whole region of control flow, and return the number of the line after it.
+
+        Names are those after the pass; `old` is the same line before the pass.
         """
         if text.startswith(("//", "util.func", "util.initializer")) or not text:
             return at + 1
@@ -253,12 +255,12 @@ class _Function(FunctionControl):
         return at + 1
 
     def other(self, op: str, body: str, results: list[str], operands: list[str]) -> None:
-        """What runs no command: points in time, numbers, and names of what has one. spec: FP9.10"""
+        """Run a line without a command: points in time, numbers, and other names for values. spec: FP9.10"""
         names = [operand for operand in operands if self.references.get(operand)]
         if names and op not in PURE and "!stream.resource" in body:
             raise self.unknown(op)
         ended = self.timed(operands)
-        if op == "arith.select" and len(operands) > 2:  # one of them, and nothing says which
+        if op == "arith.select" and len(operands) > 2:  # it is one of them, not known which
             ended = self.times.get(operands[1], NEVER) & self.times.get(operands[2], NEVER)
         for result in results:
             views = frozenset[str]().union(*map(self.view, operands)) if "!hal.buffer_view" in body else frozenset()
@@ -266,7 +268,7 @@ class _Function(FunctionControl):
             self.bind(result, NamedValue(self.chosen(refs) if op == "arith.select" else refs, ended, views))
 
     def called(self, body: str, results: list[str], operands: list[str]) -> None:
-        """A call of another function, which may write what it is given, and return it or memory of its own."""
+        """Run a call of another function, which may write its operands, and return them or other memory."""
         for operand in operands:
             for ref in in_order(self.references.get(operand, ())):
                 for cell in self.within(ref):
@@ -279,7 +281,7 @@ class _Function(FunctionControl):
                 self.references[result] = self.chosen(self.references[result] | given)
 
     def importing(self, body: str, results: list[str], operands: list[str]) -> None:
-        """`stream.tensor.import … consume %arg0 : … in !stream.resource<external>{%size}`. spec: FP9.11"""
+        """Run `stream.tensor.import … consume %arg0 : … in !stream.resource<external>{%size}`. spec: FP9.11"""
         if not operands or len(results) != 1:
             raise self.refuse("expected a buffer view")
         if CONSUME.search(body):
@@ -298,7 +300,7 @@ class _Function(FunctionControl):
         self.references[results[0]] = found
 
     def loaded(self, body: str, results: list[str]) -> None:
-        """`%r = util.global.load @name : !stream.resource<…>`: one memory, however often it is loaded. spec: FP9.3"""
+        """Run `%r = util.global.load @name : !stream.resource<…>`: one memory, however often loaded. spec: FP9.3"""
         symbol = SYMBOL.search(body)
         if len(results) != 1 or symbol is None:
             raise self.refuse("expected a global")

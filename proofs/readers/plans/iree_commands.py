@@ -1,7 +1,7 @@
-"""The commands of an execute in IREE's dumps, and what else touches slices: files that are read, and the host.
+"""The commands of an execute in IREE's dumps, and the other uses of slices: files that are read, and the host.
 
-Commands of one concurrent region are one step; what two of them touch at once, one of them writing, is written over
-what the other one touches. spec: FP9.4, FP9.5, FP9.8
+Commands of one concurrent region are one step. If two of them touch the same bytes at once and one of them writes, the
+step writes over the bytes that it uses, which is refuted. spec: FP9.4, FP9.5, FP9.8
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ OPERAND = re.compile(
 WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re.ASCII)
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 ELEMENT = re.compile(r": (?:i|f|bf|u|si|ui)(\d{1,3})\b|-> (?:i|f|bf|u|si|ui)(\d{1,3})\b", re.ASCII)
-UNKNOWN = "a window at an offset that is no constant counts as all of its slice or resource, part of which stays"
+UNKNOWN = "a window at an offset that is not a constant counts as all of its slice or resource, part of which stays"
 REGIONS = "a concurrent region counts as one step"
 
 
 @dataclass
 class _Region:
-    """An open brace of an execute: its kind, the number of its next child where it is concurrent, what it defines."""
+    """An open brace of an execute: its kind and number, the number of its next child, and the names that it defines."""
 
     kind: str
     number: int = 0
@@ -46,14 +46,14 @@ class FunctionCommands(FunctionMemory):
         self.accesses: list[SliceAccess] = []
         self.unordered: set[int] = set()
         self.either: set[int] = set()
-        """What one of several names may write."""
+        """The cells that may be written, since the name that is written may be one of several."""
         self.made_by: dict[int, int] = {}
-        """The line that wrote a slice first, and all of it: where it runs again, it does so again."""
+        """The line that wrote a slice first, and all of it. If the line runs again, it writes all of it again."""
         self.touched: dict[int, tuple[int, int]] = {}
-        """Of each memory the executes that touch it and that write it, as bits."""
+        """For each memory, the executes that touch it and those that write it, as bits."""
 
     def execute(self, body: str, results: list[str]) -> None:
-        """`stream.cmd.execute … await(%t) => with(%r as %arg: …) {`. spec: FP9.4"""
+        """Begin `stream.cmd.execute … await(%t) => with(%r as %arg: …) {`. spec: FP9.4"""
         if not body.endswith("{"):
             raise self.refuse("expected the commands of an execute")
         head, _, bound = body.partition("with(")
@@ -65,7 +65,7 @@ class FunctionCommands(FunctionMemory):
         self.open.append(_Region("execute", results=results))
 
     def file(self, body: str, old: str, results: list[str]) -> None:
-        """`stream.file.read … await(%t) => %file[…], %r[%offset], %length : …`: constants are brought. spec: FP9.4"""
+        """Run `stream.file.read … await(%t) => %file[…], %r[%offset], %length : …`, a read of constants. spec: FP9.4"""
         head, _, what = body.partition("=>")
         windows, earlier = WINDOW.findall(what), WINDOW.findall(old.partition("=>")[2])
         if len(windows) != 2 or len(earlier) != 2:
@@ -78,7 +78,7 @@ class FunctionCommands(FunctionMemory):
         self.executed(results)
 
     def by_the_host(self, op: str, body: str, old: str) -> None:
-        """`stream.resource.load %r[%offset] : …` and `store %value, %r[%offset] : …`, which nothing may run beside.
+        """Run `stream.resource.load %r[%offset] : …` or `store %value, %r[%offset] : …`; no other access may be open.
 
         spec: FP9.8
         """
@@ -96,7 +96,7 @@ class FunctionCommands(FunctionMemory):
         self.executes += 1
 
     def command(self, text: str, old: str) -> None:
-        """A line in an execute."""
+        """Run a line of an execute."""
         access = OPERAND.fullmatch(text)
         earlier = OPERAND.fullmatch(old)
         region = self.open[-1]
@@ -144,7 +144,7 @@ class FunctionCommands(FunctionMemory):
         self.leave()
 
     def close(self) -> None:
-        """A closing brace: of a region or command, of the execute, or of the function itself."""
+        """Close a brace: of a region or command, of the execute, or of the function itself."""
         if not self.open:
             return
         region = self.open.pop()
@@ -154,34 +154,34 @@ class FunctionCommands(FunctionMemory):
             self.executed(region.results)
 
     def enter(self, kind: str) -> None:
-        """A region or a command, which is the next child of what it stands in."""
+        """Begin a region or a command, which is the next child of the region around it."""
         self.open[-1].child += 1
         self.regions += 1
         self.open.append(_Region(kind, number=self.regions))
 
     def leave(self) -> None:
-        """A region or command has ended; where none is open that is concurrent, what it touched is a step."""
+        """End a region or command. If no open region is concurrent, its accesses are a step."""
         if not any(region.kind == "concurrent" for region in self.open):
             self.step()
 
     def executed(self, results: list[str]) -> None:
-        """The execute of this line ends at a point in time, behind what it awaits."""
+        """End an execute, at a point in time after the executes that it awaits."""
         self.times |= dict.fromkeys(results, self.current | EndedExecutes(1 << self.executes))
         self.executes += 1
         self.source.count_work(self.executes // 64)
 
     def access(self, name: str, offset: str, before: str, length: int, reads: bool, writes: bool) -> None:
-        """A command reads bytes of a slice, writes them or both. spec: FP9.4, FP9.8, FP1.14"""
+        """Note that a command reads bytes of a slice, writes them, or both. spec: FP9.4, FP9.8, FP1.14"""
         path = tuple((r.number, r.child) for r in self.open if r.kind == "concurrent")
         found = [(ref, length) for ref in in_order(self.at(name, offset, before))] if offset in self.constants else []
         if offset not in self.constants:
             found = [self.whole(ref, offset) for ref in in_order(self.known(name))]
             if path and writes:
-                raise self.refuse(f"{offset} is no constant, in a concurrent region")
-            reads = True  # what was there before stays in part
+                raise self.refuse(f"{offset} is not a constant, in a concurrent region")
+            reads = True  # a part of the old value stays
             self.dump.approximations[UNKNOWN] = None
         cells = [self.cell(ref, length) for ref, length in found]
-        # One of them is written, and nothing says which.
+        # One of them is written, and it is not known which.
         is_choice = len(found) > 1 and writes
         is_first = is_choice and not reads and all(self.memory.held(cell) is None for cell in cells)
         for cell, (ref, length) in zip(cells, found, strict=True):
@@ -207,7 +207,7 @@ class FunctionCommands(FunctionMemory):
             self.uses[cell] = all_of | bit, written | (bit if writes else 0)
 
     def step(self) -> None:
-        """The accesses since the last step are one step. spec: FP9.4, FP9.5"""
+        """State the accesses since the last step as one step. spec: FP9.4, FP9.5"""
         accesses, self.accesses = self.accesses, []
         unordered, self.unordered = self.unordered, set()
         either, self.either = self.either, set()

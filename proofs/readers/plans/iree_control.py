@@ -1,7 +1,7 @@
-"""Control flow in IREE's dumps: loops are laid out as a few numbers of iterations, alternatives as exclusive arms.
+"""Control flow in IREE's dumps: loops are laid out as a few numbers of iterations, alternatives as exclusive branches.
 
-Behind arms a name stands for what either has handed on, and what has been awaited is known by the arms that were taken.
-spec: FP9.6
+After branches a name denotes the value that either has handed on. Which executes have been awaited then depends on the
+branches that were taken. spec: FP9.6
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from proofs.readers.plans.iree_values import (
 GIVEN = re.compile(r"(%[\w$.-]++) = (%[\w$.#-]++)", re.ASCII)
 BOUNDS = re.compile(r"= (%[\w$.#-]++) to (%[\w$.#-]++) step (%[\w$.#-]++)", re.ASCII)
 ITERATIONS = range(2, 5)
-"""How often the body of a loop is laid out, until it is given memory that it was given before; it may also run less
-often, and not at all. spec: FP9.6
+"""The numbers of iterations that are laid out, until the body gets memory that it had before. It may also run less
+often, or not at all. spec: FP9.6
 """
-LOOPS = "two iterations of a loop stand for all, or as many as are given other memory: one more finds what one found"
+LOOPS = "two iterations of a loop represent all, or more while each gets other memory: one more finds what one found"
 
 
 class _Loop(NamedTuple):
-    """The names and lines of a loop's body, and those of the condition behind it; none of these where it counts."""
+    """The names and lines of a loop's body and of the condition after it. A loop that counts has no condition."""
 
     names: list[str]
     body: tuple[int, int]
@@ -47,21 +47,21 @@ class _Loop(NamedTuple):
 
 
 class FunctionControl(FunctionCommands, ABC):
-    """A function's regions of control flow, each of which hands on values."""
+    """A function's regions of control flow. Each hands on values."""
 
     def __init__(self, dump: DumpState, after: tuple[int, str], before: tuple[int, str] | None) -> None:
         super().__init__(dump, after, before)
         self.nodes = self.depth = 0
         self.handed: list[NamedValue] = []
         self.is_settled = False
-        """Whether what one more iteration were given is what an earlier one was."""
+        """Whether a further iteration would get the same memory as an earlier one."""
 
     @abstractmethod
     def block(self, at: int, end: int) -> None:
-        """Lines from `at` up to `end`."""
+        """Run the lines from `at` up to `end`."""
 
     def control(self, op: str, at: int, body: str, old: str, results: list[str]) -> int:
-        """A whole region of control flow; the line behind it. spec: FP9.6"""
+        """Run a whole region of control flow, and return the number of the line after it. spec: FP9.6"""
         if op not in ("scf.for", "scf.while", "scf.if"):
             raise self.unknown(op, "control flow of scf.for, scf.while and scf.if is")
         first, last = self.ends[at], self.ends[at]
@@ -95,7 +95,7 @@ class FunctionControl(FunctionCommands, ABC):
         return last + 1
 
     def turns(self, loop: _Loop, values: list[NamedValue], least: int) -> Iterator[Callable[[], list[NamedValue]]]:
-        """Runs of `least` iterations, one, two, and more until one is given what one before it was given."""
+        """Yield runs of `least` iterations, one, two, and more until one gets the memory that an earlier one had."""
         for count in range(least, ITERATIONS.stop):
             yield partial(self.iterated, loop, values, count)
             if count in ITERATIONS and self.is_settled:
@@ -103,7 +103,7 @@ class FunctionControl(FunctionCommands, ABC):
         raise self.refuse(f"a loop hands on memory in turns of more than {ITERATIONS[-1]} iterations")
 
     def times_of(self, body: str) -> int | None:
-        """How often `scf.for %i = %lower to %upper step %step` runs, where that follows from constants."""
+        """Return how often `scf.for %i = %lower to %upper step %step` runs, None if constants do not decide it."""
         found = BOUNDS.search(body)
         known = [self.constants.get(name) for name in found.groups()] if found is not None else [None]
         lower, upper, step = known if len(known) == 3 else (None, None, None)
@@ -112,7 +112,7 @@ class FunctionControl(FunctionCommands, ABC):
         return max(0, -((lower - upper) // step))
 
     def iterated(self, loop: _Loop, values: list[NamedValue], count: int) -> list[NamedValue]:
-        """So many iterations, each with what the one before it has handed on. spec: FP9.6"""
+        """Run `count` iterations, each with the values that the one before it has handed on. spec: FP9.6"""
         given = [self.memory_of(values)]
         for _ in range(count):
             values = self.pass_of(loop.names, values, loop.body)
@@ -122,25 +122,25 @@ class FunctionControl(FunctionCommands, ABC):
         return values
 
     def pass_of(self, names: list[str], values: list[NamedValue], lines: tuple[int, int]) -> list[NamedValue]:
-        """A region once, with what it is given; what it hands on."""
+        """Run a region once with some values, and return those that it hands on."""
         for k, name in enumerate(names):
             self.bind(name, values[k] if k < len(values) else NamedValue())
         return self.region(*lines) if lines[0] < lines[1] else values
 
     def region(self, at: int, end: int) -> list[NamedValue]:
-        """A region of control flow: what it hands on."""
+        """Run a region of control flow, and return the values that it hands on."""
         self.handed, self.depth = [], self.depth + 1
         self.block(at, end)
         self.depth -= 1
         return self.handed
 
     def argued(self, names: list[str], constants: dict[str, int], slices: dict[str, str]) -> None:
-        """Names of what a region is given are no constants, whatever they are in a region beside it. spec: FP9.1"""
+        """Forget the constants of a region's arguments: a region beside it may have such names too. spec: FP9.1"""
         for name in names:
             self.forget(name, constants, slices)
 
     def block_names(self, at: int) -> list[str]:
-        """`^bb0(%arg3: …):` behind `do {`: what the condition hands on."""
+        """Return the arguments in `^bb0(%arg3: …):` after `do {`: the names of the values from the condition."""
         line, old = self.pairs[at]
         if not line.text.startswith("^bb"):
             raise self.refuse("expected the arguments of a loop's body")
@@ -149,7 +149,7 @@ class FunctionControl(FunctionCommands, ABC):
         return SSA.findall(line.text)
 
     def memory_of(self, values: list[NamedValue]) -> list[frozenset[SliceReference]]:
-        """Which memory values are; what each iteration allocates is the same for all."""
+        """Return the memory that values are. An allocation in a loop is the same for all iterations."""
         return [
             frozenset(
                 ref._replace(resource=ref.resource.partition(" of ")[0], choice=0, ways=ALWAYS)
@@ -159,7 +159,7 @@ class FunctionControl(FunctionCommands, ABC):
         ]
 
     def hand_on(self, body: str) -> None:
-        """`scf.yield` and `scf.condition`: the values that a region hands on. They are read there."""
+        """Hand on the values of `scf.yield` or `scf.condition`, which are read there."""
         if not self.depth:
             raise self.refuse("a yield outside of control flow")
         head = body.partition(" : ")[0]
@@ -169,10 +169,9 @@ class FunctionControl(FunctionCommands, ABC):
         self.touch("yield", [ref for value in self.handed for ref in in_order(value.references)])
 
     def arms(self, kind: str, runs: Iterable[Callable[[], list[NamedValue]]], results: list[str]) -> None:
-        """Exclusive arms, each of which hands on values; what `results` stand for behind them. spec: FP9.6
+        """Run exclusive branches, each handing on values, and bind `results` after them. spec: FP9.6
 
-        What has been awaited behind them is what each arm has awaited, and the executes of the others, which did not
-        run where it did.
+        After them an execute counts as awaited if each branch has awaited it, or only another branch ran it.
         """
         self.memory.begin(kind, (DOMAIN, kind), ())
         self.nodes += 1
@@ -208,7 +207,10 @@ class FunctionControl(FunctionCommands, ABC):
         self.now = HostMoment(host, freed, dict(zip(symbols, found[len(results) :], strict=True)))
 
     def behind(self, ended: list[EndedExecutes], others: list[int], node: int) -> EndedExecutes:
-        """What has ended behind exclusive arms, of what has in each; `others` are the executes that it did not run."""
+        """Return the executes that have ended after exclusive branches.
+
+        `ended` are those that have ended in each branch, and `others` those that only other branches ran.
+        """
         always = -1
         for each, bits in zip(ended, others, strict=True):
             always &= each.always | bits
@@ -222,7 +224,7 @@ class FunctionControl(FunctionCommands, ABC):
         return EndedExecutes(always, when if len(when) <= MOST_WAYS else {})
 
     def left(self, handed: list[list[NamedValue]], node: int) -> list[frozenset[SliceReference]]:
-        """Control flow has ended: what each value stands for, of what either arm has handed on. spec: FP9.6"""
+        """End control flow, and return the memory that each value denotes in any branch. spec: FP9.6"""
         cells = [{ref: self.cells_of(ref) for value in arm for ref in in_order(value.references)} for arm in handed]
         taken = [[Pointer(cell, 0) for of in arm.values() for cell in of.values()] for arm in cells]
         moved = self.memory.end(taken)
@@ -239,7 +241,10 @@ class FunctionControl(FunctionCommands, ABC):
         return [self.chosen(refs) for refs in results]
 
     def either_way(self, node: int, arms: int, given: list[tuple[int, Ways]]) -> Ways:
-        """The alternatives in which memory is meant behind a node, of which some arms hand it on, in some of theirs."""
+        """Return the alternatives that mean a memory after a node.
+
+        `given` has the branches that hand it on, each with its own alternatives.
+        """
         self.source.count_work(sum(len(taken) + 1 for _, ways in given for taken in ways))
         if len({ways for _, ways in given}) == 1 and len({way for way, _ in given}) == arms:
             return given[0][1]

@@ -99,7 +99,7 @@ NUMBERS = re.compile(
     rf"(?:arith\.constant (?:-?[\w.+-]+|dense<[^<>%]*+>)(?: : {TYPE})?"
     rf"|(?:arith|math)\.\w+ (?:\w+, )?{VS}(?: (?:fastmath|overflow)<[\w, ]+>)? : {TYPES}(?: to {TYPE})?)", re.ASCII,
 )  # fmt: skip
-"""What computes numbers, and chooses between values."""
+"""Operations that compute numbers, or choose between values."""
 QUOTED = r"\"[^\"\n]*\""
 ATTRIBUTE = (
     rf"(?:iree\.[\w.]+|inlining_policy)"
@@ -128,7 +128,7 @@ PART = re.compile(r"(?:dense<[^<>%]*+> : (?:tensor|vector)<[\w?]+>,?|\]>)", re.A
 
 
 def check_line(source: Source, text: str, number: int, is_head: bool, is_constant: bool) -> bool:
-    """Refuse a line of a form that its operation does not have; whether it begins a constant on several lines.
+    """Refuse a line whose operation does not have its form. Return whether the line begins a constant on several lines.
 
     `is_constant` is whether such a constant is open, and `is_head` whether a function begins.
     """

@@ -1,7 +1,7 @@
-"""The memory that names of a function stand for in IREE's dumps: resources, slices of them, and who uses them when.
+"""The memory that names of a function denote in IREE's dumps: resources, slices of them, and who uses them when.
 
-A slice is a cell of the resource that it lies in. What is used before it is there, after it is gone, or beside what
-does not wait for it, is stated as a read of what nothing writes. spec: FP9.2, FP9.3, FP9.7, FP9.8, FP9.10
+A slice is a cell of its resource. A use of memory before it is allocated, after it is freed, or beside an execute that
+does not await the use, is stated as a read of an unwritten cell. spec: FP9.2, FP9.3, FP9.7, FP9.8, FP9.10
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LATE = "as written at once"
 
 
 class DumpState:
-    """What the functions of a dump have in common: the memory, what is assumed and approximated, and how the names of
-    the function at hand begin.
+    """The state that the functions of a dump share: the memory, the assumptions and approximations.
+
+    `prefix` is the beginning of the names of the current function.
     """
 
     def __init__(self, source: Source) -> None:
@@ -40,7 +41,7 @@ class DumpState:
 
 
 class FunctionMemory(FunctionText):
-    """The names of a function, what each stands for on the line at hand, and the uses of its cells until there."""
+    """The names of a function with their values on the current line, and the uses of its cells until there."""
 
     def __init__(self, dump: DumpState, after: tuple[int, str], before: tuple[int, str] | None) -> None:
         super().__init__(dump.source, after, before)
@@ -50,34 +51,34 @@ class FunctionMemory(FunctionText):
         self.cells: dict[tuple[str, str | None], int] = {}
         self.external: set[str] = set()
         self.imported: dict[str, frozenset[SliceReference]] = {}
-        """What a buffer view of the caller's is in memory; `exported` has those that are made here."""
+        """The memory of the caller's buffer views; `exported` has those that are made here."""
         self.exported: dict[str, frozenset[SliceReference]] = {}
         self.views: dict[str, frozenset[str]] = {}
-        """The buffer views that one made from others may be."""
+        """The buffer views that a view made from others may be."""
         self.consumed: set[str] = set()
-        """The buffer views that the caller gives up."""
+        """The buffer views that the caller donates."""
         self.initial: dict[str, frozenset[SliceReference]] = {}
-        """What globals hold before the function runs."""
+        """The memory of globals before the function runs."""
         self.handed_over: list[tuple[int, Ways, int]] = []
-        """Cells that the caller is given, in which alternatives, and the executes that do not run where they are."""
+        """Cells that the caller gets, the alternatives that return them, and the executes that do not run in these."""
         self.label = ""
         self.times: dict[str, EndedExecutes] = {}
         self.now = HostMoment()
         self.executes = 0
         self.needs: dict[str, int] = {}
-        """Of each allocation the point in time from which on it is there."""
+        """For each allocation, the execute that it begins with, as a bit."""
         self.uses: dict[int, tuple[int, int]] = {}
-        """Of each cell the executes that touch it and that write it, as bits."""
+        """For each cell, the executes that touch it and those that write it, as bits."""
         self.apart = 0
-        """The executes that do not run where this arm does."""
+        """The executes that do not run if this branch does."""
         self.choices = 0
         self.perhaps: dict[int, int] = {}
-        """Cells that were written as one of several, with the choice."""
+        """Cells that were written as one of several, with the number of the choice."""
 
     # Names.
 
     def bind(self, name: str, value: NamedValue) -> None:
-        """A name stands for a value from now on, and for nothing else."""
+        """Make a name denote a value from now on, and nothing else."""
         self.references.pop(name, None)
         self.times.pop(name, None)
         self.views.pop(name, None)
@@ -89,19 +90,19 @@ class FunctionMemory(FunctionText):
             self.views[name] = value.views
 
     def value(self, name: str) -> NamedValue:
-        """What a name stands for."""
+        """Return the value of a name."""
         return NamedValue(self.references.get(name, frozenset()), self.times.get(name, NEVER), self.view(name))
 
     def view(self, name: str) -> frozenset[str]:
-        """The buffer views that a name may be: itself, where nothing has made it."""
+        """Return the buffer views that a name may be: itself, if nothing has made it."""
         return self.views.get(name, frozenset((name,)))
 
     def all_of(self, names: Iterable[str]) -> frozenset[SliceReference]:
-        """The memory that some names stand for."""
+        """Return the memory that some names denote."""
         return frozenset[SliceReference]().union(*(self.references.get(name, ()) for name in names))
 
     def timed(self, operands: Iterable[str]) -> EndedExecutes:
-        """What has been executed where all of some points in time are reached."""
+        """Return the executes that have ended when all of some points in time are reached."""
         found = NEVER
         for operand in operands:
             if operand in self.times:
@@ -110,7 +111,7 @@ class FunctionMemory(FunctionText):
         return found
 
     def chosen(self, refs: frozenset[SliceReference]) -> frozenset[SliceReference]:
-        """One of several memories, and nothing says which: what is written by this name is read by no other.
+        """Mark memory as one of several, not known which: a value that is written by this name is read by no other.
 
         spec: FP1.14
         """
@@ -120,7 +121,7 @@ class FunctionMemory(FunctionText):
     # Resources.
 
     def allocate(self, results: list[str], size: int, ended: EndedExecutes) -> None:
-        """An allocation, which is there from its point in time on, if it has one."""
+        """State an allocation, which exists from its point in time on, if it has one."""
         name = results[0]
         root = self.root(name)
         self.arenas[root] = self.memory.arena(self.dump.prefix + name.removeprefix("%"), size)
@@ -131,7 +132,7 @@ class FunctionMemory(FunctionText):
             self.executes += 1
 
     def free(self, body: str, results: list[str]) -> None:
-        """`stream.resource.dealloca … await(%t) => %r`: nothing is left of its bytes, and nothing uses it any more.
+        """State `stream.resource.dealloca … await(%t) => %r`: its bytes are lost, and no later step may use it.
 
         spec: FP9.7, FP9.8
         """
@@ -154,11 +155,11 @@ class FunctionMemory(FunctionText):
         self.times |= dict.fromkeys(results, ended)
 
     def root(self, name: str) -> str:
-        """What a resource is called here: a region beside this one may have one of the same name."""
+        """Return a unique name of a resource: a region beside this one may have one of the same name."""
         return f"{name} of {len(self.arenas)}" if name in self.arenas else name
 
     def external_resource(self, name: str, size: int, capacity: int) -> None:
-        """What comes from elsewhere: an import, a global, a constant."""
+        """State a resource from elsewhere: an import, a global, a constant."""
         cell = self.memory.own(self.dump.prefix + name.removeprefix("%"), size, role=Role.INPUT, capacity=capacity)
         root = self.root(name)
         self.arenas[root] = self.memory.cells[cell].arena
@@ -167,13 +168,13 @@ class FunctionMemory(FunctionText):
         self.references[name] = frozenset((SliceReference(root, 0, None, 0),))
 
     def known(self, name: str) -> frozenset[SliceReference]:
-        """What a name stands for; of a name that nothing here allocates, memory from elsewhere."""
+        """Return the memory that a name denotes: memory from elsewhere if nothing here allocates it."""
         if name not in self.references:
             self.external_resource(name, 0, UINT64_END - 1)
         return self.references[name]
 
     def initial_of(self, symbol: str) -> frozenset[SliceReference]:
-        """What a global holds before the function runs."""
+        """Return the memory of a global before the function runs."""
         if symbol not in self.initial:
             self.external_resource(f"%{symbol.removeprefix('@')}", 0, UINT64_END - 1)
             self.initial[symbol] = self.references.pop(f"%{symbol.removeprefix('@')}")
@@ -182,7 +183,7 @@ class FunctionMemory(FunctionText):
     # Slices and their cells.
 
     def at(self, name: str, offset: str, before: str) -> set[SliceReference]:
-        """A byte further on in a resource."""
+        """Return the references to a byte further on in a resource."""
         value = self.number(offset)
         found = set()
         before, shift = self.parts.get(before, (before, 0))
@@ -198,7 +199,7 @@ class FunctionMemory(FunctionText):
         return found
 
     def whole(self, ref: SliceReference, offset: str) -> tuple[SliceReference, int]:
-        """All of the slice or resource in which an offset lies that is no constant."""
+        """Return all of the slice or resource around an offset that is not a constant, and its bytes."""
         size = self.stated.get(ref.slice or "", 0)
         if ref.slice is None:
             size = self.memory.arenas[self.arenas[ref.resource]].capacity
@@ -207,7 +208,7 @@ class FunctionMemory(FunctionText):
         return ref._replace(offset=ref.offset - ref.shift, shift=0), size
 
     def cell(self, ref: SliceReference, length: int) -> int:
-        """The cell of a slice, which lies at one offset."""
+        """Return the cell of a slice, which must be at one offset."""
         key = ref.resource, ref.slice
         start = ref.offset - ref.shift
         if key not in self.cells:
@@ -222,21 +223,21 @@ class FunctionMemory(FunctionText):
         cell = self.cells[key]
         found = self.memory.cells[cell]
         if found.offset != start and found.name not in self.memory.joined:
-            raise self.refuse(f"the slice {found.name} lies at two offsets")
+            raise self.refuse(f"the slice {found.name} is at two offsets")
         self.memory.grow(cell, ref.offset + length - found.offset, f"line {self.line}")
         return cell
 
     def cells_of(self, ref: SliceReference) -> dict[str | None, int]:
-        """The cells of a resource, by slice, whatever of it a reference stands for."""
+        """Return all cells of a reference's resource, by slice."""
         self.source.count_work(len(self.cells))
         return {part: cell for (resource, part), cell in self.cells.items() if resource == ref.resource}
 
     def cells_in(self, refs: Iterable[SliceReference]) -> list[int]:
-        """The written cells that references stand for."""
+        """Return the written cells that references denote."""
         return [cell for ref in refs for cell in self.within(ref)]
 
     def within(self, ref: SliceReference) -> list[int]:
-        """The written cells that a reference to a resource or a slice stands for."""
+        """Return the written cells that a reference to a resource or a slice denotes."""
         if ref.slice is not None:
             keys: list[tuple[str, str | None]] = [(ref.resource, ref.slice)]
         else:
@@ -245,7 +246,7 @@ class FunctionMemory(FunctionText):
         return [self.cells[key] for key in keys if key in self.cells and self.memory.held(self.cells[key]) is not None]
 
     def joined(self, ref: SliceReference, cells: dict[str | None, int], to: dict[Pointer, Pointer]) -> SliceReference:
-        """What stands for a reference behind exclusive arms: the resource, with cells that either arm has made."""
+        """Return a reference as it is after exclusive branches: its resource, with cells that either has made."""
         places = {part: to.get(Pointer(cell, 0), Pointer(cell, 0)).cell for part, cell in cells.items()}
         if places == cells:
             return ref
@@ -264,14 +265,15 @@ class FunctionMemory(FunctionText):
     # Uses.
 
     def touch(self, what: str, refs: list[SliceReference]) -> None:
-        """Read what references point to, as far as anything has written it."""
+        """State a read of the written cells that references point to."""
         cells = self.cells_in(refs)
         if cells:
             self.memory.step(what, (DOMAIN, what), cells, ())
 
     def keep(self, results: Iterable[tuple[str, frozenset[SliceReference]]]) -> None:
-        """Results: the caller reads them when the function is over, and what is done with them until then must have
-        ended. A buffer view that it gave keeps what it had. spec: FP9.3, FP9.8
+        """State results. The caller reads them when the function is over, and all uses of them must have ended then.
+
+        A buffer view of the caller's keeps its value. spec: FP9.3, FP9.8
         """
         for name, refs in results:
             for ref in in_order(ref for view in self.view(name) for ref in self.imported.get(view, ())):
@@ -290,23 +292,23 @@ class FunctionMemory(FunctionText):
                         self.late(cell, "after its dealloca")
 
     def keep_arguments(self) -> None:
-        """State that what the caller does not give up stays as it was given. spec: FP9.11"""
+        """State that arguments that the caller does not donate keep their values. spec: FP9.11"""
         for view, refs in self.imported.items():
             if view not in self.consumed:
                 self.memory.keeps([self.cells[ref.resource, None] for ref in refs])
 
     def ordered(self, cell: int, ended: int) -> None:
-        """What is handed on as of a point in time must not be written by what that does not wait for. spec: FP9.8"""
+        """Refute a cell that is handed on while an execute that is not in `ended` may write it. spec: FP9.8"""
         if self.uses.get(cell, (0, 0))[1] & ~ended:
             self.memory.step("await", (DOMAIN, "await"), [cell], [self.at_once_with(cell)])
 
     def seen(self, ref: SliceReference, cell: int) -> None:
-        """A cell is used by a name: was it written by this one, if it was written as one of several?"""
+        """Note the use of a cell by a name. If it was written as one of several, it must be by the same choice."""
         if self.perhaps.get(cell, ref.choice) != ref.choice:
             self.late(cell, "as another choice has left it")
 
     def late(self, cell: int, why: str) -> None:
-        """State that a cell is used where it is not there: a read of what nothing writes."""
+        """State that a cell is used while it does not exist: a read of a cell that no step writes."""
         c = self.memory.cells[cell]
         self.memory.step(
             self.label,
@@ -316,6 +318,6 @@ class FunctionMemory(FunctionText):
         )
 
     def at_once_with(self, cell: int) -> int:
-        """A cell over another one, for what may be written while that is used."""
+        """Return a new cell over another one, for a write that may run while the other is used."""
         c = self.memory.cells[cell]
         return self.memory.cell(f"{c.name} {LATE}", c.arena, c.offset, c.bytes)

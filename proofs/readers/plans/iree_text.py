@@ -1,8 +1,8 @@
-"""The lines of a function in IREE's dumps before and after `iree-stream-layout-slices`, and what its names stand for.
+"""The lines of a function in IREE's dumps before and after `iree-stream-layout-slices`, and the values of its names.
 
-Both dumps are the same program, line by line; names of values differ. A name stands for its latest definition above the
-line. Definitions of numbers (constants, sums, the slices of a pack) are noted with the line behind them, as the two
-dumps have others. spec: FP9.1, FP9.10
+Both dumps are the same program, line by line; names of values differ. A name means its latest definition above the
+line. The two dumps define other numbers (constants, sums, the slices of a pack), so that these definitions are noted
+with the next other line. spec: FP9.1, FP9.10
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 
 MAX_LINE = 1 << 16
-"""The longest line with a resource. Constants are longer, and none is in it."""
+"""The longest line with a resource. Lines of constants are longer, and have no resource."""
 SSA = re.compile(r"%[\w$.-]++(?:#\d++)?", re.ASCII)
 CONSTANT = re.compile(r"\s*+(%[\w$.-]++) = arith\.constant (-?\d++) : \w++\s*+", re.ASCII)
 SUM = re.compile(r"\s*+(%[\w$.-]++) = arith\.addi (%[\w$.#-]++), (%[\w$.#-]++) : index\s*+", re.ASCII)
@@ -32,8 +32,9 @@ RESULTS = re.compile(r"\s*+(%[\w$.-]++(?::\d++)?(?:, %[\w$.-]++(?::\d++)?)*+) = 
 
 
 class Noted(NamedTuple):
-    """A name that a line defines as a number: a constant `value`, a slice of the size `base` where it is None, or the
-    sum of two names.
+    """A name that a line defines as a number.
+
+    If `value` is an integer, it is that constant; if None, a slice of the size `base`; else the sum of two names.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Noted(NamedTuple):
 
 
 class DumpLine(NamedTuple):
-    """A line of a function that is no such definition, and those before it."""
+    """A line of a function that does not define a number, and the definitions before it."""
 
     number: int
     text: str
@@ -50,9 +51,10 @@ class DumpLine(NamedTuple):
 
 
 class FunctionText:
-    """The lines of a function, before and after the pass, and the numbers and slices that its names stand for now.
+    """The lines of a function, before and after the pass, and the numbers and slices that its names mean now.
 
-    `pairs` are each line after the pass with that before it, `ends` the line that closes the region which one opens.
+    `pairs` has each line after the pass with the same line before it. For each line that opens a region, `ends` has the
+    line that closes it.
     """
 
     def __init__(self, source: Source, after: tuple[int, str], before: tuple[int, str] | None) -> None:
@@ -81,7 +83,7 @@ class FunctionText:
         self.ends = self.braces()
 
     def lines(self, text: str) -> list[DumpLine]:
-        """The lines of a function without sums, constants and packs, which are noted with the line behind them."""
+        """Return the lines of a function. Sums, constants and packs are not lines, but noted with the next line."""
         found, noted, packing, at, is_constant = list[DumpLine](), list[Noted](), "", 0, False
         for number, line in enumerate(text.split("\n"), self.line):
             self.source.count_work(1 + len(line) // 64)
@@ -118,8 +120,9 @@ class FunctionText:
         return found
 
     def define(self, line: DumpLine, constants: dict[str, int], slices: dict[str, str]) -> None:
-        """Note what stands before a line. Regions beside each other have names of their own, so that a name stands for
-        what was last made of it. spec: FP9.1
+        """Note the definitions before a line. Regions beside each other may define a name again: the last one counts.
+
+        spec: FP9.1
         """
         for name, base, value in line.noted:
             self.source.count_work(1)
@@ -139,7 +142,7 @@ class FunctionText:
             self.forget(name, constants, slices)
 
     def forget(self, name: str, constants: dict[str, int], slices: dict[str, str]) -> None:
-        """A name stands for something else from now on."""
+        """Forget the number or slice of a name, which means another value from now on."""
         constants.pop(name, None)
         if slices is self.slices:
             slices.pop(name, None)
@@ -147,7 +150,7 @@ class FunctionText:
             self.stated.pop(name, None)
 
     def braces(self) -> dict[int, int]:
-        """Of each line that opens a region the one that closes it."""
+        """Return, for each line that opens a region, the one that closes it."""
         opened, found = list[int](), dict[int, int]()
         for at, (line, _) in enumerate(self.pairs):
             self.line = line.number
@@ -163,7 +166,7 @@ class FunctionText:
         return found
 
     def names(self, text: str) -> list[str]:
-        """The results that a line defines: `%3:2` are `%3#0` and `%3#1`."""
+        """Return the results that a line defines: `%3:2` are `%3#0` and `%3#1`."""
         found = []
         for item in text.split(", "):
             name, _, count = item.partition(":")
@@ -173,14 +176,14 @@ class FunctionText:
         return found
 
     def number(self, name: str) -> int:
-        """A constant. Refused where it is none, or none that a size can be."""
+        """Return the value of a constant. Refuse a name that is not a constant, or not a possible size."""
         value = self.constants.get(name)
         if value is None or not 0 <= value < UINT64_END:
-            raise self.refuse(f"{name} is no constant from 0 on", "compile it for static shapes")
+            raise self.refuse(f"{name} is not a constant from 0 on", "compile it for static shapes")
         return value
 
     def refuse(self, what: str, fix: str | None = None, *, construct: str = "") -> Exception:
-        """The error of this line."""
+        """Return the error of this line."""
         return self.source.refuse(what, f"line {self.line}", fix, construct=construct)
 
     def unknown(self, op: str, fix: str | None = None) -> Exception:

@@ -1,4 +1,4 @@
-"""What names stand for in IREE's functions: bytes of resources, points in time, and the arms where that is so.
+"""The values of names in IREE's functions: bytes of resources, points in time, and the branches that they hold in.
 
 spec: FP1.14, FP9.5, FP9.6, FP9.8
 """
@@ -12,30 +12,31 @@ from typing import NamedTuple
 from tmmu.core.source import Source
 
 Way = tuple[int, int]
-"""A node of control flow, by its number, and the arm of it that was taken."""
+"""A node of control flow, by its number, and the branch of it that was taken."""
 Ways = frozenset[frozenset[Way]]
-"""The alternatives in which something is meant, each the arms that were taken."""
+"""Alternatives, each a set of branches that were taken: a value holds in these."""
 ALWAYS: Ways = frozenset((frozenset(),))
 MOST_WAYS = 64
-"""So many alternatives are kept apart."""
+"""The most alternatives that are kept apart."""
 
 
 @dataclass(frozen=True)
 class EndedExecutes:
-    """The executes that have ended at a point in time, as bits: `always`, and besides them those `when` some arms were
-    taken.
+    """The executes that have ended at a point in time, as bits.
+
+    `always` are those that have ended in any case, and `when` has further ones, by the branches that were taken.
     """
 
     always: int = 0
     when: Mapping[frozenset[Way], int] = field(default_factory=dict)
 
     def __or__(self, other: EndedExecutes) -> EndedExecutes:
-        """Where both are reached."""
+        """Return the executes that have ended when both points are reached."""
         when = {taken: self.when.get(taken, 0) | other.when.get(taken, 0) for taken in {*self.when, *other.when}}
         return EndedExecutes(self.always | other.always, when)
 
     def __and__(self, other: EndedExecutes) -> EndedExecutes:
-        """Where one is reached, and nothing says which."""
+        """Return the executes that have ended when one point is reached, not known which."""
         when = {taken: self.at(taken) & other.at(taken) for taken in {*self.when, *other.when}}
         return EndedExecutes(self.always & other.always, when)
 
@@ -43,14 +44,14 @@ class EndedExecutes:
         return bool(self.always or self.when)
 
     def at(self, taken: frozenset[Way]) -> int:
-        """What has ended where these arms were taken, and any others."""
+        """Return the executes that have ended if these branches were taken, whatever others were."""
         found = self.always
         for each, bits in self.when.items():
             found |= bits if each <= taken else 0
         return found
 
     def where(self, ways: Ways) -> int:
-        """What has ended in each of these alternatives."""
+        """Return the executes that have ended in each of these alternatives."""
         found = -1
         for taken in ways:
             found &= self.at(taken)
@@ -61,10 +62,10 @@ NEVER = EndedExecutes()
 
 
 class SliceReference(NamedTuple):
-    """Bytes of a resource from an offset: the offset after the pass, and what the IR before it calls it.
+    """Bytes of a resource from an offset: the offset after the pass, and the names in the IR before it.
 
-    `slice` is the name of the slice, None for the resource as a whole, `shift` the byte in it. What stands for one of
-    several has the number of the `choice` between them, and is meant in the alternatives of `ways` alone.
+    `slice` is the name of the slice, None for the resource as a whole, and `shift` the byte in it. A reference that is
+    one of several has the number of the `choice` between them. It holds only in the alternatives of `ways`.
     """
 
     resource: str
@@ -76,7 +77,7 @@ class SliceReference(NamedTuple):
 
 
 def in_order(references: Iterable[SliceReference]) -> list[SliceReference]:
-    """References in an order that no hash decides, so that each run makes the same cells and steps of them."""
+    """Return references in an order that no hash decides, so that each run makes the same cells and steps."""
 
     def key(ref: SliceReference) -> tuple[str, int, str, int, int, list[list[Way]]]:
         return ref.resource, ref.offset, ref.slice or "", ref.shift, ref.choice, sorted(map(sorted, ref.ways))
@@ -85,7 +86,7 @@ def in_order(references: Iterable[SliceReference]) -> list[SliceReference]:
 
 
 RegionPath = tuple[tuple[int, int], ...]
-"""The concurrent regions that a command stands in, outermost first, each with the child of it."""
+"""The concurrent regions around a command, outermost first, each with the number of its child."""
 
 
 class SliceAccess(NamedTuple):
@@ -100,7 +101,7 @@ class SliceAccess(NamedTuple):
 
 
 class NamedValue(NamedTuple):
-    """What a name stands for: memory, the executes that have ended at a point in time, and buffer views."""
+    """The value of a name: memory, the executes that have ended at a point in time, and buffer views."""
 
     references: frozenset[SliceReference] = frozenset()
     times: EndedExecutes = NEVER
@@ -109,8 +110,8 @@ class NamedValue(NamedTuple):
 
 @dataclass
 class HostMoment:
-    """What holds where the host stands: the executes that it has awaited, what it has given back, and what globals hold
-    that it has stored.
+    """The state of the host: the executes that it has awaited, the resources that it has freed, and the memory of the
+    globals that it has stored.
     """
 
     host: EndedExecutes = NEVER
@@ -119,9 +120,9 @@ class HostMoment:
 
 
 def at_once(found: list[SliceAccess], source: Source) -> bool:
-    """Whether bytes of one slice that one command writes are touched by another that may run at the same time.
+    """Decide whether two commands that may run at once touch the same bytes of a slice, one of them writing.
 
-    O(n log n) for n accesses, and more where many of them overlap.
+    O(n log n) for n accesses, and more if many of them overlap.
     """
     ends: dict[bool, dict[RegionPath, int]] = {True: {}, False: {}}  # by whether they write, of what began before
     for a in sorted(found, key=lambda access: access.start):
@@ -137,7 +138,7 @@ def at_once(found: list[SliceAccess], source: Source) -> bool:
 
 
 def _apart(a: RegionPath, b: RegionPath) -> bool:
-    """Whether two commands stand in different parts of one concurrent region."""
+    """Decide whether two commands are in different parts of one concurrent region."""
     for (region, child), (other, sibling) in zip(a, b, strict=False):
         if region != other:
             return False

@@ -1,7 +1,7 @@
 """MiniMalloc's CSV, which idealloc reads and writes too: buffers with half-open lifetimes, and an offset for each.
 
-A buffer with gaps is, by its gaps, several storages at its offset: all of its bytes outside of them, the stated window
-inside. MiniMalloc's own `--validate` accepts overlaps where a gap has no step; here such a gap is none.
+A buffer with gaps is several storages at its offset: all of its bytes outside of the gaps, and the stated window inside
+of each. MiniMalloc's own `--validate` accepts overlaps in a gap without a step. Here such a gap does not count.
 spec: FP1.15, FP3.1 to FP3.6, FP3.12
 """
 
@@ -20,18 +20,18 @@ from tmmu.plans.reading import LIFETIMES_STATED, Reading
 from tmmu.plans.sections import BufferPlan
 
 ROW_VISITS, GAP_VISITS = 9, 6
-"""What a row and a gap count."""
+"""The visits that a row and a gap count."""
 ARENA = "memory"
 """The one arena; the format has no name for it."""
 ALIASES = {"begin": "lower", "start": "lower", "end": "upper", "buffer": "id", "buffer_id": "id"}
 NEEDED = ("id", "lower", "upper", "size", "offset")
 OPTIONAL = ("alignment", "hint", "gaps")
 BLANKS = " \t"
-"""What may be around a cell."""
+"""The characters that may be around a cell."""
 
 
 class _Gap(NamedTuple):
-    """Steps from `lower` up to, but without, `upper`, in which bytes `first` to, but without, `end` are in use."""
+    """Steps from `lower` up to, but without, `upper`. Bytes `first` to, but without, `end` are in use then."""
 
     lower: int
     upper: int
@@ -50,7 +50,7 @@ class _Piece(NamedTuple):
 
 
 def read(source: Source) -> ForeignPlan:
-    """The buffers of a file that has offsets. O(bytes).
+    """Return the buffers of a file that has offsets. O(bytes).
 
     Raises INVALID_PLAN with FILE, line and column of the table.
     """
@@ -81,20 +81,20 @@ class _Reading:
             row = {name: cells[k] for name, k in columns.items()}
             name = row["id"]
             if not name or '"' in name or not name.isprintable():
-                raise self.refuse(f"the id {name!r} is empty, or no name", "give each buffer an id of its own")
+                raise self.refuse(f"the id {name!r} is empty, or not a name", "give each buffer a unique id")
             if row.get("hint") and not _is_integer(row["hint"].removeprefix("-")):
                 raise self.refuse(f"expected an integer as hint, got {row['hint']!r}")
             size, offset = self.integer(row, "size"), self.integer(row, "offset")
             alignment = self.integer(row, "alignment", 1) if row.get("alignment") else 1
             if alignment & (alignment - 1):
-                raise self.refuse(f"the alignment {alignment} is no power of two", "only those are checked")
+                raise self.refuse(f"the alignment {alignment} is not a power of two", "only those are checked")
             for piece in self.pieces(row, name, size, is_inclusive):
-                # The address of a buffer is aligned; a window begins where it begins.
+                # The address of a buffer is aligned; a window may begin at any byte.
                 aligned = alignment if piece.first == 0 else 1
                 rows.append((0, piece.size, aligned, piece.lower, piece.upper - 1, offset + piece.first))
                 if piece.name in names:
                     what = f"the id {piece.name!r} is stated twice, or that of a part of another buffer"
-                    raise self.refuse(what, "give each buffer an id of its own")
+                    raise self.refuse(what, "give each buffer a unique id")
                 names[piece.name] = None
             if offset + size >= UINT64_END:
                 raise self.refuse("the buffer ends beyond 64 bits")
@@ -113,7 +113,7 @@ class _Reading:
         return Reading("MiniMalloc CSV", LIFETIMES_STATED, assumptions, outside)
 
     def columns(self, header: list[str]) -> dict[str, int]:
-        """The cell of each column, by its proper name. spec: FP3.1"""
+        """Return the position of each column, by its proper name. spec: FP3.1"""
         found: dict[str, int] = {}
         for k, cell in enumerate(header):
             name = ALIASES.get(cell, cell)
@@ -128,7 +128,7 @@ class _Reading:
         return found
 
     def pieces(self, row: dict[str, str], name: str, size: int, is_inclusive: bool) -> Iterator[_Piece]:
-        """The storages of a buffer: one, or around and inside of its gaps. spec: FP3.3, FP3.4"""
+        """Yield the storages of a buffer: one, or those around and inside of its gaps. spec: FP3.3, FP3.4"""
         lower, upper = self.integer(row, "lower"), self.integer(row, "upper") + is_inclusive
         if not lower < upper < NONE:
             raise self.refuse(f"expected a lifetime of a step or more below {NONE}, got {lower} to {upper}")
@@ -136,7 +136,7 @@ class _Reading:
         at, k = lower, 0
         for gap in sorted(gaps):
             if not at <= gap.lower < gap.upper <= upper:
-                raise self.refuse(f"the gap {gap.lower}-{gap.upper} meets another one or is outside of the lifetime")
+                raise self.refuse(f"the gap {gap.lower}-{gap.upper} overlaps another one or is outside of the lifetime")
             if at < gap.lower:
                 yield _Piece(f"{name} part {k}" if k else name, at, gap.lower, 0, size)
                 k += 1
@@ -148,7 +148,7 @@ class _Reading:
             yield _Piece(f"{name} part {k}" if k else name, at, upper, 0, size)
 
     def gaps(self, text: str, name: str, size: int, is_inclusive: bool) -> Iterator[_Gap]:
-        """`a-b` or `a-b@lo:hi`, separated by blanks; those without a step are listed as assumed to be none."""
+        """Yield gaps, `a-b` or `a-b@lo:hi`, separated by blanks. Those without a step are listed as an assumption."""
         for item in text.split():
             self.source.count_work(GAP_VISITS)
             steps, _, window = item.partition("@")
@@ -176,5 +176,5 @@ class _Reading:
 
 
 def _is_integer(text: str) -> bool:
-    """Decimal digits alone, few enough that Python reads them. spec: FP2.4"""
+    """Decide whether a text has only decimal digits, few enough that Python reads them. spec: FP2.4"""
     return text.isascii() and text.isdigit() and len(text) <= 20

@@ -1,8 +1,8 @@
 """TVM Relax scripts after `StaticPlanBlockMemory`: storages, tensors at their offsets, and calls of kernels.
 
-A storage is an arena, a tensor in it a cell; what a call writes is found in the kernel's own body, which the script
-has. Bindings, tuples, reshapes and casts are pointers to the same cell. The arms of an If are exclusive: what the name
-that it binds stands for in either arm is kept. Statements, expressions and calls are those of a closed list.
+A storage is an arena, and a tensor in it a cell. The operands that a call writes are found in the body of the kernel,
+which the script has. Bindings, tuples, reshapes and casts are pointers to the same cell. The branches of an If are
+exclusive; the values that a name has in either branch are kept. Statements, expressions and calls are of a closed list.
 spec: FP1.15, FP1.16, FP7.1 to FP7.14
 """
 
@@ -37,15 +37,15 @@ from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading, UndecidedConstruct
 TITLE = "TVM Relax script"
 DOMAIN = "tvm"
 SAME = frozenset(("R.match_cast", "R.reshape", "R.memory.view", "R.memory.ensure_zero_offset", "R.vm.match_shape"))
-"""Calls whose result is their first operand's bytes."""
+"""Calls whose result is in their first operand's bytes."""
 VIEW, VIEW_OFFSET = "runtime.TVMTensorCreateView", 3
-"""A view by its packed name, and which operand of it and of `R.memory.view` is the offset in bytes."""
+"""A view by its packed name, and the number of its operand, and of `R.memory.view`'s, that is the offset in bytes."""
 SAME_PACKED = frozenset(("vm.builtin.reshape", "vm.builtin.ensure_zero_offset", VIEW))
 KILLS = frozenset(("R.memory.kill_tensor", "R.memory.kill_storage", "R.vm.kill_object"))
 SHOWN = frozenset(("R.assert_op", "R.print"))
 """Calls that read their operands and do nothing else."""
 UNPLANNED = frozenset(("R.call_tir", "R.call_dps_packed"))
-"""Calls that make a tensor of their own, which no plan places."""
+"""Calls that make a new tensor, which no plan places."""
 OTHER_CODE = frozenset((
     "R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx", "R.make_closure", "R.invoke_closure",
     "R.invoke_pure_closure", "R.vm.call_tir_dyn", "R.shape_of", "R.tensor_to_shape", "R.shape_to_tensor",
@@ -53,9 +53,9 @@ OTHER_CODE = frozenset((
 ))  # fmt: skip
 """Calls of code that is not in the module."""
 PACKED = frozenset(("R.call_packed", "R.call_pure_packed", "R.call_builtin_with_ctx", "R.call_dps_packed"))
-"""Those whose first operand is the name of the code that they call."""
+"""Calls whose first operand is the name of the code that they call."""
 OF_TYPES = frozenset(("ty_args", "sinfo_args", "out_sinfo", "out_ty", "dtype", "ndim", "vdevice"))
-"""Keywords of calls that state types: no operand is given by one."""
+"""Keywords of calls that state types, and never operands."""
 TYPES = frozenset((
     "R.shape", "R.prim_value", "R.dtype", "R.str", "R.Tensor", "R.Tuple", "R.Shape", "R.Prim", "R.Object", "R.Any",
     "R.Callable", "R.null_value",
@@ -73,14 +73,14 @@ SCALARS = (
 """The parts of expressions without memory."""
 OF_MODULES = frozenset(("I.module_attrs", "I.module_global_infos"))
 OF_FILES = frozenset(("TypeVar", "T.Var", "tvm.ir.load_json"))
-"""What names of a file are assigned."""
+"""Calls whose results a file may assign to names."""
 FLAGS = frozenset(("private", "pure", "s_tir", "check_well_formed"))
 """The keywords of decorators."""
 IMPORTED = ("tvm", "typing", "__future__")
 
 
 def read(source: Source) -> ForeignPlan:
-    """The plan of a script: all its Relax functions. Raises INVALID_PLAN with FILE and line. O(bytes)."""
+    """Return the plan of all Relax functions of a script. Raises INVALID_PLAN with FILE and line. O(bytes)."""
     return _Module(source).plan()
 
 
@@ -127,7 +127,7 @@ class _Module:
             fix = "print the module after StaticPlanBlockMemory"
             raise self.source.refuse("no storage is allocated: nothing is planned", None, fix)
         if len(self.functions) > 1:
-            self.outside["calls between functions"] = "each function is a run of its own"
+            self.outside["calls between functions"] = "each function is a separate run"
         if self.memory.joined:
             self.approximations[kept_of_arms(self.memory.joined)] = None
         reading = Reading(
@@ -137,7 +137,7 @@ class _Module:
         return ForeignPlan(self.memory.plan(), reading)
 
     def member(self, node: ast.stmt) -> None:
-        """A statement of the file or of the module's class: a function, or what states no memory."""
+        """Read a statement of the file or of the module's class: a function, or one without memory."""
         match node:
             case ast.FunctionDef():
                 kinds = [*map(_decorator, node.decorator_list)]
@@ -223,25 +223,25 @@ class _Module:
         """Return the name of the function of the module that an expression such as `cls.name` denotes."""
         root, _, name = dotted(node).partition(".")
         if root not in ("cls", self.title) or (name not in self.kernels and name not in self.functions):
-            what = f"{ast.unparse(node)[:40]} is no function of this module"
+            what = f"{ast.unparse(node)[:40]} is not a function of this module"
             raise self.refuse(node, what, "print the whole module: mod.script()")
         return name
 
     def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
-        """What the caller gives and finds as it was: tensors in memory of their own, also of a tuple. spec: FP7.11"""
+        """State a parameter: tensors in separate memory, also those of a tuple, which stay unchanged. spec: FP7.11"""
         size = _tensor_bytes(annotation)
         if isinstance(annotation, ast.Call) and dotted(annotation.func) == "R.Tuple":
             parts = annotation.args[0].elts if len(annotation.args) == 1 and isinstance(
                 annotation.args[0], ast.Tuple | ast.List) else annotation.args  # fmt: skip
             return ScriptValue(items={k: self.parameter(f"{name}[{k}]", part) for k, part in enumerate(parts)})
         if size is None:
-            self.outside["sizes of parameters"] = "they have symbols, or are no tensors"
+            self.outside["sizes of parameters"] = "they have symbols, or are not tensors"
         cell = self.memory.own(self.prefix + name, size or 0, role=Role.INPUT)
         self.memory.keeps([cell])
         return ScriptValue((Pointer(cell, 0),), is_tensor=_is_tensor(annotation))
 
     def constant(self, node: ast.expr) -> ScriptValue:
-        """A constant of the module: in memory of its own, in which later calls find it as it was. spec: FP7.12"""
+        """Return a constant of the module, in separate memory that stays unchanged for later calls. spec: FP7.12"""
         text = ast.unparse(node)
         self.source.count_work(1 + len(text) // 16)
         if text not in self.constants:
@@ -290,7 +290,7 @@ class _Module:
                 raise self.refuse(node, f"a statement of Relax was expected, got {word}", construct=f"statement {word}")
 
     def arms(self, node: ast.If, names: Names, depth: int) -> None:
-        """An If: two exclusive arms; a name that both bind stands for what either made. spec: FP7.5, FP7.10"""
+        """State an If: two exclusive branches. A name that both bind has either value after it. spec: FP7.5, FP7.10"""
         test = self.value(node.test, names, "", None)
         self.memory.begin("if", (DOMAIN, "if"), (p.cell for p in test.every(self.source)))
         found, killed, after = [], self.killed, dict[str, int]()
@@ -308,7 +308,7 @@ class _Module:
         leave_arms(self.memory, names, found, lambda name: is_used_behind(node, name, self.last))
 
     def value(self, node: ast.expr, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
-        """What an expression stands for; a call in it is a step."""
+        """Return the value of an expression, and state its calls as steps."""
         self.source.count_work(1)
         match node:
             case ast.Name(id=used):
@@ -343,7 +343,7 @@ class _Module:
         raise self.refuse(node, f"an expression of Relax was expected, got {word}", construct=f"expression {word}")
 
     def unbound(self, name: str) -> ScriptValue:
-        """What an arm has bound that need not have run: a step reads what nothing has written. spec: FP7.9"""
+        """Return a value that only a branch has bound, and state a read of an unwritten cell. spec: FP7.9"""
         line, found = self.in_arms[name]
         label = f"{name} where the arm of line {line} that binds it did not run"
         self.memory.step("use of an arm's own", (DOMAIN, "if"), [self.memory.own(self.prefix + label, 1)], ())
@@ -373,7 +373,7 @@ class _Module:
         if callee in KILLS:
             for arg in node.args:
                 if not isinstance(arg, ast.Name) or arg.id not in names or arg.id in self.killed:
-                    raise self.refuse(node, f"{callee} of what is bound to no name, or killed already")
+                    raise self.refuse(node, f"{callee} of an operand that is not a bound name, or killed already")
                 self.killed[arg.id] = node.lineno
             return ScriptValue()
         if callee in ("R.memory.alloc_storage", "R.vm.alloc_storage"):
@@ -412,7 +412,7 @@ class _Module:
         if not local and callee not in OTHER_CODE:
             text = f"{callee} is not a call of a kernel, and may change what it is given (line {node.lineno})"
             self.undecided[UndecidedConstruct("operation of Relax", text)] = None
-        # Other code may hand on its operands, and writes what nothing has written yet.
+        # Other code may hand on its operands, and writes those that are not written yet.
         fresh = [p.cell for v in operands for p in v.every(self.source) if self.memory.held(p.cell) is None]
         found = tuple(dict.fromkeys(p for v in operands for p in v.every(self.source)))
         if found:
@@ -423,7 +423,7 @@ class _Module:
         return ScriptValue(found)
 
     def storage(self, node: ast.Call, name: str) -> ScriptValue:
-        """`R.memory.alloc_storage(R.shape([bytes]), …)`: an arena, which a name points to as a cell of no bytes."""
+        """State `R.memory.alloc_storage(R.shape([bytes]), …)`: an arena, and a cell without bytes for its name."""
         self.check_stated(node, {}, 0, 4)
         size = _listed(node.args[0]) if node.args else None
         if size is None or len(size) != 1 or size[0] < 0:
@@ -435,7 +435,7 @@ class _Module:
         return ScriptValue((Pointer(cell, 0),), is_tensor=True)
 
     def tensor(self, node: ast.Call, names: Names, name: str) -> ScriptValue:
-        """`R.memory.alloc_tensor(storage, offset, R.shape([…]), R.dtype("…"), …)`: a cell."""
+        """State `R.memory.alloc_tensor(storage, offset, R.shape([…]), R.dtype("…"), …)`: a cell."""
         self.check_stated(node, names, 1, 5)
         base = self.value(node.args[0], names, name, None) if node.args else ScriptValue()
         storage = [self.storages[p.cell] for p in base.pointers if p.cell in self.storages]
@@ -454,7 +454,7 @@ class _Module:
         return ScriptValue((Pointer(cell, 0),), is_tensor=True)
 
     def check_stated(self, node: ast.Call, names: Names, first: int, most: int) -> None:
-        """Check that an allocation has so many operands at most, those from `first` on without memory."""
+        """Check that an allocation has at most `most` operands, and those from `first` on no memory."""
         if len(node.args) > most:
             raise self.refuse(node, f"{dotted(node.func)} has more than {most} operands")
         for arg in node.args[first:]:
@@ -463,7 +463,7 @@ class _Module:
     def same(
         self, node: ast.Call, operands: list[ScriptValue], callee: str, packed: str | None, annotation: ast.expr | None
     ) -> ScriptValue:
-        """A result in its operand's bytes; a cast states how many of them are used."""
+        """Return a result in its operand's bytes. A cast states how many of them are used."""
         if not operands:
             raise self.refuse(node, f"{callee} without an operand")
         if any(operand.every(self.source) for operand in operands[1:]):
@@ -482,7 +482,7 @@ class _Module:
         return operands[0]
 
     def kernel_call(self, node: ast.Call, name: str, operands: list[ScriptValue]) -> None:
-        """`cls.kernel(x, alloc)`: a step. What the kernel declares of a buffer counts as used. spec: FP7.3, FP7.4"""
+        """State `cls.kernel(x, alloc)`: a step. All declared bytes of a buffer count as used. spec: FP7.3, FP7.4"""
         kernel = self.kernels[name]
         if len(operands) != kernel.parameters:
             raise self.refuse(node, f"{name} has {kernel.parameters} parameters, and is given {len(operands)}")
@@ -499,7 +499,7 @@ class _Module:
                 is_written = all(self.memory.held(cell) is None for cell in cells)
             (writes if is_written else reads).extend(cells)
             if is_written and len(cells) > 1:
-                reads += cells  # one of them is written, and nothing says which. spec: FP1.14
+                reads += cells  # one of them is written, not known which. spec: FP1.14
         self.memory.step(name, (DOMAIN, name), reads, writes)
 
     def touch(self, what: str, operands: Iterable[ScriptValue], writes: Sequence[int] = ()) -> None:
@@ -512,7 +512,7 @@ class _Module:
 
 
 def _decorator(node: ast.expr) -> str:
-    """The name of a decorator, with flags only; of any other its text."""
+    """Return the name of a decorator that has no arguments or only flags, else the beginning of its text."""
     if isinstance(node, ast.Call) and not node.args and all(
         keyword.arg in FLAGS and isinstance(keyword.value, ast.Constant) for keyword in node.keywords
     ):  # fmt: skip
@@ -525,13 +525,13 @@ def _is_tensor(node: ast.expr | None) -> bool:
 
 
 def _listed(node: ast.expr | None) -> tuple[int, ...] | None:
-    """The integers of `R.shape([…])`, None where it has symbols."""
+    """Return the integers of `R.shape([…])`, None if it has symbols."""
     is_shape = isinstance(node, ast.Call) and dotted(node.func) == "R.shape" and len(node.args) == 1
     return integers(node.args[0]) if isinstance(node, ast.Call) and is_shape else None
 
 
 def _shaped(args: list[ast.expr]) -> int | None:
-    """The bytes of `R.shape([…]), R.dtype("…")`."""
+    """Return the bytes of `R.shape([…]), R.dtype("…")`."""
     shape = _listed(args[0]) if args else None
     dtype = args[1] if len(args) > 1 else None
     width = bits(string(dtype.args[0]) or "") if isinstance(dtype, ast.Call) and dtype.args else None
@@ -539,7 +539,7 @@ def _shaped(args: list[ast.expr]) -> int | None:
 
 
 def _tensor_bytes(node: ast.expr | None) -> int | None:
-    """The bytes of `R.Tensor((…), dtype="…")`."""
+    """Return the bytes of `R.Tensor((…), dtype="…")`."""
     if not isinstance(node, ast.Call) or dotted(node.func) != "R.Tensor" or not node.args:
         return None
     dtype = next((string(k.value) for k in node.keywords if k.arg == "dtype"), None)

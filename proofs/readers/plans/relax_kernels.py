@@ -64,7 +64,7 @@ FACTS = frozenset(("shape", "strides", "dtype", "elem_offset", "ndim"))
 METHODS = frozenset(("vload", "vstore", "access_ptr"))
 ADDRESSES = frozenset(("data", "access_ptr"))
 SCALARS = ("T.int", "T.uint", "T.float", "T.bfloat", "T.bool")
-"""How the types of parameters begin that are not buffers."""
+"""The beginnings of types of parameters that are not buffers."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Kernel:
 
 
 def check_signature(source: Source, node: ast.FunctionDef) -> None:
-    """Refuse parameters other than plain ones, and what else a head may have that the printer does not write."""
+    """Refuse parameters other than plain ones, and other parts of a head that the printer does not write."""
     args = node.args
     if args.posonlyargs or args.kwonlyargs or args.vararg or args.kwarg or args.defaults:
         raise source.refuse(f"expected plain parameters of {node.name}", line_of(node))
@@ -146,7 +146,7 @@ class _KernelReading:
                 self.use(part, self.of[part.id])
 
     def bind(self, node: ast.AST) -> None:
-        """`A = T.match_buffer(var_A, …)` and `B = T.Buffer(…, data=A.data)`: other names of a parameter's buffer."""
+        """Note other names of a parameter's buffer: `A = T.match_buffer(var_A, …)`, `B = T.Buffer(…, data=A.data)`."""
         target, value = (
             (node.optional_vars, node.context_expr) if isinstance(node, ast.withitem)
             else (node.target, node.value) if isinstance(node, ast.AnnAssign)
@@ -174,7 +174,7 @@ class _KernelReading:
                 self.declare(k, ast.copy_location(declared, value))
 
     def is_callee(self, name: ast.Name) -> bool:
-        """Whether a name begins what is called, or a type."""
+        """Decide whether a name begins a callee or a type."""
         part: ast.AST = name
         while isinstance(above := self.parents.get(id(part)), ast.Attribute):
             part = above
@@ -183,7 +183,7 @@ class _KernelReading:
         )
 
     def is_whole(self, part: ast.Name) -> bool:
-        """Whether a name is there for the buffer: not for an element that is read, nor for a fact."""
+        """Decide whether a name is used for the buffer, and not for an element that is read or a fact."""
         above = self.parents[id(part)]
         if isinstance(above, ast.Attribute):
             return above.attr in ADDRESSES
@@ -193,7 +193,7 @@ class _KernelReading:
         return True
 
     def store(self, target: ast.Subscript) -> None:
-        """An element is assigned to: of a parameter's buffer, or of one that the kernel has made."""
+        """Note that an element is assigned to, of a parameter's buffer or of one that the kernel has made."""
         base = target.value
         if not isinstance(base, ast.Name) or (base.id not in self.of and base.id not in self.made):
             raise self.refuse(target, f"{ast.unparse(base)[:40]} is stored into and is not a buffer")
@@ -267,7 +267,7 @@ class _KernelReading:
             raise self.refuse(part, f"the buffer {part.id} is used as a value")
 
     def declare(self, k: int, declared: ast.expr | None) -> None:
-        """The bytes that a parameter's declaration states, where they are known."""
+        """Note the bytes that a parameter's declaration states, if they are known."""
         if declared is not None and dotted(declared) == "T.handle":
             return
         callee = dotted(declared.func) if isinstance(declared, ast.Call) else ""

@@ -1,9 +1,10 @@
-"""TensorFlow Lite models with an offline plan: the metadata `OfflineMemoryAllocation` has an offset for each tensor of
-all subgraphs, -1 where the runtime is to choose; accesses follow from the operators in their order.
+"""TensorFlow Lite models with an offline plan.
 
-The runtime is TensorFlow Lite Micro's. An If copies its operands to the inputs of one of its subgraphs and what that
-returns to its results; a While copies between its results and the inputs of its body and its condition. A subgraph
-that is called twice is stated twice, in the same bytes. Variables are state.
+The metadata `OfflineMemoryAllocation` has an offset for each tensor of all subgraphs, or -1 if the runtime is to choose
+it. Accesses follow from the operators in their order. The runtime is TensorFlow Lite Micro's. An If copies its operands
+to the inputs of one of its subgraphs, and the outputs of that to its results. A While copies between its results and
+the inputs of its body and its condition. A subgraph that is called twice is stated twice, in the same bytes. Variables
+are state.
 spec: FP1.15, FP1.16, FP6.1 to FP6.9, FP6.13, FP6.14, FP6.17, FP6.18
 """
 
@@ -29,7 +30,7 @@ METADATA = "OfflineMemoryAllocation"
 STALE = "plan the model again after it is changed (Vela keeps a list that it reads: give it a model without a plan)"
 VERSIONS = (0, 1)
 HEADER = 3
-"""Words before the offsets: a version, the number of subgraphs, and the number of offsets, which alone is read."""
+"""Words before the offsets: a version, the number of subgraphs (not read), and the number of offsets."""
 RUNTIME = OPEN = -1
 """The offset of a tensor that the runtime places, and the size of an open dimension in a signature."""
 DOMAIN = "tflite"
@@ -68,32 +69,32 @@ OPERATORS = tuple(_OPERATORS.split())
 """The operators of the schema by their codes."""
 IF, WHILE, CALL_ONCE, CUSTOM = (OPERATORS.index(name) for name in ("IF", "WHILE", "CALL_ONCE", "CUSTOM"))
 OPTIONS = {IF: 92, WHILE: 93, CALL_ONCE: 103}
-"""The kind of options that an operator has which names subgraphs; 0 where a writer leaves it out."""
+"""The kinds of options of the operators that name subgraphs; a file may have 0 instead."""
 UNKNOWN = frozenset((
     "CALL", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_REDUCE",
     "STABLEHLO_SCATTER", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SORT", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE",
 ))  # fmt: skip
 """Operators that run code which the reader does not follow."""
 MODEL, CODE, SUBGRAPH, TENSOR, OPERATOR, BUFFER, ENTRY = 8, 4, 6, 10, 14, 3, 2
-"""The fields that the tables of the schema have."""
+"""The numbers of fields that the tables of the schema have."""
 VIEWS = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
-"""Their result shows operand 0 where it lies in its bytes: nothing is copied then."""
+"""Operators whose result shows operand 0 if it is in the same bytes: no byte is copied then."""
 _IN_PLACE = """
 ABS ADD CEIL COS DIV ELU EXP FLOOR GELU HARD_SWISH LEAKY_RELU LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM
 MINIMUM MUL NEG POW PRELU QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 ROUND RSQRT SIGN SIN SQRT SQUARE
 SQUARED_DIFFERENCE SUB TANH
 """
 IN_PLACE = frozenset(_IN_PLACE.split())
-"""Each element of the result is computed from those of operands at its index: it may take an operand's bytes."""
+"""Operators whose result may take an operand's bytes: each element is computed from those at the same index."""
 UPDATES = frozenset(("DYNAMIC_UPDATE_SLICE",))
-"""Their result is operand 0 but for the elements that they write: it may take its bytes."""
+"""Operators whose result may take the bytes of operand 0: it differs only in the elements that they write."""
 ETHOS_U, SCRATCH = "ethos-u", (2, 3)
-"""The custom operator of Arm's NPU, and which of its operands are scratch that holds the others by design."""
+"""The custom operator of Arm's NPU, and the numbers of its scratch operands, which hold the others by design."""
 ASSUMED = "an ethos-u operator has read an operand when it writes a result over it"
 
 
 class StoredTensor(NamedTuple):
-    """A tensor of a subgraph: `offset` is None where the plan has no place for it, for the reason `why`."""
+    """A tensor of a subgraph: `offset` is None if the plan has no place for it, for the reason `why`."""
 
     name: str
     dtype: str
@@ -124,12 +125,12 @@ class StoredSubgraph(NamedTuple):
 
 
 def read(source: Source) -> ForeignPlan:
-    """The offline plan of a model. Raises INVALID_PLAN with the byte, tensor or operator. O(file + subgraph calls)."""
+    """Return the offline plan. Raises INVALID_PLAN with the byte, tensor or operator. O(file + subgraph calls)."""
     return _Reading(source).plan()
 
 
 def graphs_of(source: Source) -> list[StoredSubgraph]:
-    """The subgraphs of a model, as the plan is made from them. Raises as `read`."""
+    """Return the subgraphs of a model, as the plan is made from them. Raises as `read`."""
     return _Reading(source).graphs
 
 
@@ -167,7 +168,7 @@ class _Reading:
         self.called = {0}
 
     def plan(self) -> ForeignPlan:
-        """The plan of the main subgraph and of what it calls."""
+        """Return the plan of the main subgraph and of the subgraphs that it calls."""
         limit = self.source.capacity
         self.building.arenas.append(Arena("arena") if limit is None else Arena("arena", limit))
         for t in dict.fromkeys(self.graphs[0].inputs):
@@ -178,7 +179,7 @@ class _Reading:
                     self.given(g, t, Role.PARAMETER, IS_RETURNED)
         main = self.graphs[0]
         if not {t for node in main.nodes for t in node.reads}.issuperset({*main.inputs} - {*main.outputs}):
-            # Once the model runs nothing needs such an input, but whole it is when that begins. spec: FP6.14
+            # Such an input must be whole when the model begins, even if nothing needs it after that. spec: FP6.14
             self.step("inputs", "inputs", self.of("", 0, main.inputs), ())
         self.subgraph("", 0, 1)
         for row in self.of("", 0, self.graphs[0].outputs):
@@ -200,7 +201,7 @@ class _Reading:
     # The file
 
     def _offsets(self, model: TableAt, tensors: int) -> list[int]:
-        """The offsets of all tensors: of several lists the last, as the runtime has it; all must fit. spec: FP6.1"""
+        """Return the offsets of all tensors, from the last list as the runtime does; all must fit. spec: FP6.1"""
         found: list[int] | None = None
         for entry in model.tables(6):
             entry.check_known(ENTRY, "metadata")
@@ -249,13 +250,13 @@ class _Reading:
             self._check_options(node, code, name, place)
             mutated = {t for t, is_mutated in zip(reads, node.numbers(7, "u8"), strict=False) if is_mutated}
             if any(not tensors[t].is_variable for t in mutated if t >= 0):
-                raise self.source.refuse(f"{name} changes an operand that is no variable", place)
+                raise self.source.refuse(f"{name} changes an operand that is not a variable", place)
             nodes.append(StoredOperator(name, code, reads, writes, intermediates, node.table(4)))
         inputs, outputs = (self._known(table.numbers(field, "i32"), tensors, f"subgraph {g}") for field in (1, 2))
         return StoredSubgraph(tensors, inputs, outputs, nodes)
 
     def _check_options(self, node: TableAt, code: int, name: str, place: str) -> None:
-        """Refuse options of another kind where they name subgraphs, and list operators that are not known.
+        """Refuse options of another kind if they name subgraphs, and list operators that are not known.
 
         spec: FP6.17
         """
@@ -298,7 +299,7 @@ class _Reading:
         return StoredTensor(name, TYPES[code], size, offset, is_variable)
 
     def _shape(self, table: TableAt, place: str) -> list[int]:
-        """The sizes of a tensor. Its signature may leave some of them open, and states no others."""
+        """Return the sizes of a tensor. Its signature may leave some of them open, and states no others."""
         shape, signature = table.numbers(0, "i32"), table.numbers(7, "i32")
         if signature and (
             len(signature) != len(shape) or any(a not in (OPEN, b) for a, b in zip(signature, shape, strict=True))
@@ -337,13 +338,13 @@ class _Reading:
     # Tensors
 
     def given(self, g: int, t: int, role: Role, flags: int) -> None:
-        """What the caller writes before the run."""
+        """State a tensor that is written before the run."""
         self.written.update(self.of("", g, [t], role, flags))
 
     def of(
         self, call: str, g: int, tensors: Sequence[int], role: Role = Role.ACTIVATION, flags: int = 0
     ) -> list[int]:  # fmt: skip
-        """The rows of those tensors of a subgraph that the plan places, each once, as a call of it has them."""
+        """Return the rows of the tensors of a subgraph that the plan places, each once, for a call of it."""
         found: dict[int, None] = {}
         self.source.count_work(len(tensors))
         for t in tensors:
@@ -369,14 +370,14 @@ class _Reading:
     def step(
         self, name: str, op: str, reads: Sequence[int], writes: Sequence[int], changes: Sequence[int] = ()
     ) -> None:  # fmt: skip
-        """State a step, if it touches the plan at all; what is changed is among both."""
+        """State a step, if it touches the plan at all. `changes` are among both reads and writes."""
         if reads or writes:
             self.building.step(self.steps(name), (DOMAIN, op.replace("\0", "_")), reads, writes, changes)
             self.source.bound(len(self.building.steps))
             self.written.update(writes)
 
     def subgraph(self, call: str, g: int, depth: int) -> None:
-        """The operators of a subgraph, in their order."""
+        """State the operators of a subgraph, in their order."""
         self.called.add(g)
         self.source.check_depth(depth, call or None)
         self.source.count_work(16)
@@ -392,13 +393,13 @@ class _Reading:
                 self.operator(name, call, g, node)
 
     def operator(self, name: str, call: str, g: int, node: StoredOperator) -> None:
-        """An operator that calls no subgraph. spec: FP6.4, FP6.5, FP6.6"""
+        """State an operator that calls no subgraph. spec: FP6.4, FP6.5, FP6.6"""
         operands = node.reads
         if node.op == ETHOS_U:
             why = "it holds operands and results by design, and its commands are not read"
             self.outside[f"scratch of {name}"] = why
             operands = [t for k, t in enumerate(operands) if k not in SCRATCH]
-            # What its commands read when is not known: results may lie in the bytes of what it reads (spec: FP6.13).
+            # The order of its reads is not known: results may be in the bytes of operands (spec: FP6.13).
             self.assumed[ASSUMED] = None
             self.step(f"{name}/operands", node.op, self.of(call, g, operands), ())
             operands = []
@@ -414,7 +415,7 @@ class _Reading:
         self.step(name, node.op, reads, list(dict.fromkeys((*writes, *changes))), list(changes))
 
     def share(self, row: int, op: str, reads: list[int]) -> None:
-        """State that a result shows or takes the bytes of an operand, where it lies there. spec: FP6.5"""
+        """State that a result shows or takes the bytes of an operand, if it is in them. spec: FP6.5"""
         tensor = self.building.tensors[row]
         for of in reads if op in VIEWS | UPDATES | IN_PLACE else ():
             operand = self.building.tensors[of]
@@ -426,14 +427,14 @@ class _Reading:
                 return
 
     def callee(self, node: StoredOperator, field: int, place: str) -> int:
-        """The subgraph that an option names."""
+        """Return the subgraph that an option names."""
         g = node.options.number(field, "i32") if node.options is not None else -1
         if not 0 <= g < len(self.graphs):
             raise self.source.refuse(f"subgraph {g} is none of {len(self.graphs)}", place)
         return g
 
     def branch(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
-        """An If: operand 0 chooses which of two subgraphs runs. spec: FP6.7"""
+        """State an If: operand 0 chooses which of two subgraphs runs. spec: FP6.7"""
         callees = [self.callee(node, field, name) for field in (0, 1)]
         enter, operands, results = self.steps(name), self.of(call, g, node.reads[1:]), self.of(call, g, node.writes)
         self.building.begin(enter, (DOMAIN, "IF"), self.of(call, g, node.reads[:1]), (), exclusive=True)
@@ -443,21 +444,21 @@ class _Reading:
             inner, graph = f"{name}/{k}/", self.graphs[callee]
             self.copy(f"{inner}operands", operands, self.of(inner, callee, graph.inputs))
             self.subgraph(inner, callee, depth + 1)
-            # What an arm copies into the bytes of the results; they are the If's when it is left.
+            # The copies that a branch makes in the bytes of the results. After the branch they are the If's.
             copied = [self.place_of(row, f"{inner}{self.building.tensors[row].name}") for row in results]
             self.step(f"{inner}results", "copy", self.of(inner, callee, graph.outputs), copied)
         self.building.end((), results, [row for row in results if row in self.written])
         self.written.update(results)
 
     def place_of(self, row: int, name: str) -> int:
-        """A tensor in the bytes of another one."""
+        """Return a new tensor in the bytes of another one."""
         found = self.building.tensors[row]
         self.building.tensors.append(found._replace(name=self.names(name), role=Role.ACTIVATION, flags=0))
         self.source.bound(len(self.building.tensors))
         return len(self.building.tensors) - 1
 
     def loop(self, name: str, call: str, g: int, node: StoredOperator, depth: int) -> None:
-        """A While: its condition, then body and condition as long as it holds. spec: FP6.8"""
+        """State a While: its condition, then body and condition while it holds. spec: FP6.8"""
         test, body = (self.callee(node, field, name) for field in (0, 1))
         operands, results = self.of(call, g, node.reads), self.of(call, g, node.writes)
         first, again, inner = f"{name}/first/", f"{name}/again/", f"{name}/body/"
@@ -475,6 +476,6 @@ class _Reading:
         self.building.end((), ())
 
     def copy(self, name: str, reads: list[int], writes: list[int]) -> None:
-        """A copy that a call makes; what is written again is changed."""
+        """State a copy that a call makes. A tensor that was written before is changed."""
         changes = [row for row in writes if row in self.written]
         self.step(name, "copy", list(dict.fromkeys((*reads, *changes))), writes, changes)

@@ -1,8 +1,8 @@
 """The tables that Vela prints with `--verbose-allocation`: for each memory its buffers, with lifetimes and addresses.
 
 Tensors that Vela gives one live range are rows with the same times and addresses, and one buffer here. Both times are
-included: so Vela counts the bytes that are in use. Behind a table Vela prints the bytes that it takes, and behind the
-last one a summary of the network; a file without them was cut off. spec: FP1.15, FP6.10 to FP6.12, FP6.15, FP6.19
+included, since Vela counts the bytes in use so. After a table Vela prints the bytes that it takes, and after the last
+one a summary of the network. A file without them was cut off. spec: FP1.15, FP6.10 to FP6.12, FP6.15, FP6.19
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tmmu.plans.sections import BufferPlan
 HEADER = ["Start Time - End Time", "Start Addr - End Addr", "Tensor Size", "Memory Usage"]
 """The columns that come first."""
 LATER = (["Format", "Name"], ["Purpose", "Name"], ["Purpose", "Format", "Name"])
-"""The columns behind these. What they say is not read, but for the name."""
+"""The columns after these. Of their cells only the name is read."""
 WORD = re.compile(r"[\w+\-]+", re.ASCII)
-"""A cell of those that are not read."""
+"""A cell that is not read."""
 TITLE = re.compile(
     r"(?:Allocation, memory (?P<memory>[^,:]+), usage mask: [\w|]+"
     r"|Tensor Allocation for (?:mem_area (?P<area>[^,:]+), .*|(?P<purpose>[^,:]+)):)", re.ASCII,
@@ -33,25 +33,25 @@ PEAK = re.compile(
     r"Allocation Peak (Memory Usage|Tensor Size): +(\d{1,20}) "
     r"(?:bytes == [\d.]+ KiB|\( *0x[0-9a-fA-F]+\) Bytes +[\d.]+ KiB)", re.ASCII,
 )  # fmt: skip
-"""The lines behind a table. If both lines are, as the older compilation core prints them, the first has the most
+"""The lines after a table. If there are both lines, as the older compilation core prints them, the first has the most
 bytes that live at once, and the second the memory; the other core calls the memory `Peak Tensor Size`.
 """
 OVERHEAD = re.compile(r"Allocation Overhead: +\d+ Bytes \([\d.]+ %\)", re.ASCII)
-"""The line that the older core prints behind both."""
+"""The line that the older core prints after both."""
 IGNORED = re.compile(r"#*|(?:Warning|Info): .*")
 """The lines outside of tables that say nothing of memory."""
 SUMMARY = re.compile(r"Network summary for .+")
-"""The line behind the last table."""
+"""The line after the last table."""
 STATISTIC = re.compile(r"|[A-Z][\w\-/. ]*(?: {2,}| = )[\w.]+(?: .*)?", re.ASCII)
-"""A line behind the summary."""
+"""A line after the summary."""
 LINE_VISITS = 10
-"""What a line counts."""
+"""The visits that a line counts."""
 SHOWN = 8
 UNKNOWN_LINE = "run vela with --verbose-allocation and no other option that prints"
 
 
 def is_header(line: str) -> bool:
-    """Whether a line is the header of a table."""
+    """Decide whether a line is the header of a table."""
     cells = [" ".join(cell.split()) for cell in line.split(":")]
     return cells[: len(HEADER)] == HEADER and cells[len(HEADER) :] in LATER
 
@@ -65,7 +65,7 @@ class _Row(NamedTuple):
 
 
 def read(source: Source) -> ForeignPlan:
-    """The buffers of all tables. Raises INVALID_PLAN with the line. O(bytes)."""
+    """Return the buffers of all tables. Raises INVALID_PLAN with the line. O(bytes)."""
     arenas, memories, ends = list[str](), FreshNames(), list[tuple[str, int]]()
     peaks: list[dict[str, int]] = []
     is_whole = False

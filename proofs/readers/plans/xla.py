@@ -53,8 +53,8 @@ SUFFIX = "-buffer-assignment.txt"
 ITERATIONS = 2
 """How often the body of a loop is laid out: from its operand, and from an iteration. spec: FP4.5"""
 
-TWO_ITERATIONS = "two iterations of a loop stand for all: a third one finds what the second one found"
-DONATED = "the caller gives up the parameters that the module's title names as aliased or donated"
+TWO_ITERATIONS = "two iterations of a loop represent all: a third one finds what the second one found"
+DONATED = "the caller donates the parameters that the module's title names as aliased or donated"
 READS_FIRST = "a kernel reads all that its results at an index are computed from before it writes any of them there"
 UNTIL_DONE = "what is started is read and written until it is done"
 
@@ -116,12 +116,12 @@ class _Flattening(Rows):
         for number, parameter in sorted(entry.parameters().items()):
             binding: dict[Index, int] = {}
             for leaf in parameter.shape:
-                given_up = any(n == number and leaf.at[: len(i)] == i for n, i in self.module.donated)
-                role = Role.INPUT if given_up else Role.PARAMETER
+                is_donated = any(n == number and leaf.at[: len(i)] == i for n, i in self.module.donated)
+                role = Role.INPUT if is_donated else Role.PARAMETER
                 row = self.make(parameter, leaf, "", role=role)
                 if row is not None:
                     binding[leaf.at] = row
-                    donated += [self.building.tensors[row].name] if given_up else []
+                    donated += [self.building.tensors[row].name] if is_donated else []
             parameters.append(binding)
         # Parameters come before all other instructions, so that one that is never read is gone when the first runs.
         self.building.step(f"parameters of {entry.name}", (DOMAIN, "parameter"), (), ())
@@ -134,7 +134,7 @@ class _Flattening(Rows):
         return ForeignPlan(plan, self.reading(tuple(donated)))
 
     def reading(self, donated: tuple[str, ...]) -> Reading:
-        """Return what the plan rests on. spec: FP4.5, FP4.6, FP4.7, FP4.9, FP4.13, FP4.15, FP4.16"""
+        """Return the facts that the plan relies on. spec: FP4.5, FP4.6, FP4.7, FP4.9, FP4.13, FP4.15, FP4.16"""
         outside = {"alignment beyond the width of elements": "the file states none"}
         if self.assignment.thread_local:
             count = len(self.assignment.thread_local)
@@ -157,7 +157,7 @@ class _Flattening(Rows):
         )  # fmt: skip
 
     def return_results(self, entry: Computation, root: Binding, parameters: list[Binding]) -> None:
-        """State what the caller reads at the end, in the place that it reads it from, after all temporary memory ends.
+        """State the results, in the place where the caller reads them, after all temporary memory ends.
 
         spec: FP4.10
         """
@@ -170,7 +170,7 @@ class _Flattening(Rows):
             if row is None and parameter is None and number < len(parameters):
                 continue  # neither has bytes
             if row is None or parameter is None:
-                raise self.refuse(f"the title aliases {shown(index)} with what has no bytes", last)
+                raise self.refuse(f"the title aliases {shown(index)}, and only one of the pair has bytes", last)
             if self.place(row) == self.place(parameter):
                 continue
             there, tensor = self.building.tensors[parameter], self.building.tensors[row]
@@ -310,7 +310,7 @@ class _Flattening(Rows):
         if reads is Reads.TUPLED:
             parts = {(k, *index): row for k, part in enumerate(operands) for index, row in part.items()}
             return self.make_tuple(each, parts, (), prefix)
-        if each.op == "copy" and each.shape[0].dtype == "" and len(each.shape) > 1:  # the table alone is copied
+        if each.op == "copy" and each.shape[0].dtype == "" and len(each.shape) > 1:  # only the table is copied
             copied = dict(operands[0])
             table = copied.pop((), None)
             return self.make_tuple(each, copied, () if table is None else (table,), prefix)
@@ -324,7 +324,7 @@ class _Flattening(Rows):
         return self.compute(computation, each, operands, prefix)
 
     def is_read(self, each: Instruction, k: int) -> bool:
-        """Whether a fusion reads its operand k: whether anything inside uses the parameter. spec: FP4.4"""
+        """Decide whether a fusion reads its operand k: whether anything inside uses the parameter. spec: FP4.4"""
         if each.op != "fusion":
             return True
         inner = self.callee(each, "calls")

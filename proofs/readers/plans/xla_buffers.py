@@ -32,7 +32,7 @@ VALUE = re.compile(
     re.ASCII,
 )
 KEPT = ("parameter", "constant", "maybe-live-out")
-"""Properties of allocations that live on when the module ends."""
+"""Properties of allocations that outlive the module."""
 TOTAL = re.compile(r"Total bytes used: \d+ \([\d.]+\w*\)", re.ASCII)
 REPEATED = re.compile(
     r"Used values:|<\d+ [\w.\-]+(?:\{[\d,]*\})?(?: \(\w+\))? @\d+>| positions:| uses:"
@@ -52,7 +52,7 @@ Key = tuple[str, Index]
 
 
 class Slice(NamedTuple):
-    """Where a value is: the row of its allocation's arena, and the bytes there."""
+    """The place of a value: the row of its allocation's arena, and the bytes there."""
 
     arena: int
     offset: int
@@ -174,7 +174,7 @@ def _value(line: HloLine, found: Assignment, allocation: _Allocation) -> None:
 
 
 def _repeated(lines: Iterable[HloLine]) -> None:
-    """Read what some versions list after the total."""
+    """Read the lists that some versions have after the total."""
     for line in lines:
         if REPEATED.fullmatch(line.text) is None:
             raise line.refuse("expected a line of the list of used values")

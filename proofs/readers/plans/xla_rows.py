@@ -88,7 +88,7 @@ class Rows:
         self, each: Instruction, parts: Binding, prefix: str, also: Iterable[int] = (), *,
         always: bool = False, is_whole: bool = True,
     ) -> Binding:  # fmt: skip
-        """State what an instruction passes on without moving a byte: a view for each part that has a slice.
+        """State the parts that an instruction passes on without moving a byte: a view for each that has a slice.
 
         The step reads `also` and the parts that it shows; if `always`, it reads all parts. spec: FP4.4
         """
@@ -182,7 +182,7 @@ class Rows:
         return {index: newest(row) for index, row in root.items()}
 
     def refuse(self, what: str, each: Instruction | None, fix: str | None = None) -> Exception:
-        """The error that names the line of an instruction."""
+        """Return the error that names the line of an instruction."""
         return self.source.refuse(what, None if each is None else f"line {each.line}", fix)
 
 
@@ -213,7 +213,7 @@ class ByteRanges:
         starts[first:last], ends[first:last] = [offset], [end]
 
     def overlaps(self, arena: int, offset: int, size: int) -> bool:
-        """Whether a place has a byte among them. O(log n)."""
+        """Decide whether a place has a byte among them. O(log n)."""
         k = bisect_right(self.ends.get(arena, []), offset)
         starts = self.starts.get(arena, [])
         return k < len(starts) and starts[k] < offset + size
