@@ -462,6 +462,7 @@ def test_each_module_of_a_command_can_be_run(monkeypatch: pytest.MonkeyPatch) ->
     for module in ("proofs.verify.entry", "tmmu.cli.entry"):
         monkeypatch.setattr(sys, "argv", [module, "--help"])
         monkeypatch.delitem(sys.modules, module)
+        monkeypatch.setattr(sys, "meta_path", [each for each in sys.meta_path if "pytest" not in type(each).__module__])
         with pytest.raises(Ended, match="0"):
             runpy.run_module(module, run_name="__main__")
 

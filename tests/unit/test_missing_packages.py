@@ -43,6 +43,7 @@ NEEDED_BY: list[tuple[str, str, str, int]] = [
     ("blake3", "hashed", f"tmmu plan {MODEL} --layout hashed --address-token {KEY}", 2),
     ("blake3", "hashed", f"tmmu compare {MODEL} --address-token {KEY}", 2),
     ("blake3", "hashed", f"tmmu replan {PLAN} --model {MODEL} --address-token {KEY} -o new.plan.cbor", 2),
+    ("hypothesis", "testing", "tmmu check-planner -- planner {in} {out}", 2),
     ("torch", "torch", "tmmu trace torch steps:training", 2),
     ("jax", "jax", "tmmu trace jax steps:training", 2),
     ("gguf", "foundry", "tmmu session plan m.gguf", 2),
@@ -77,6 +78,8 @@ NO_COMMAND = {
     "libcachesim": "`hits_by_policy` of the library names it: test_mnemosyne_replacement",
     "cachetools": "a benchmark compares with it",
     "xllamacpp": "tests compare with it",
+    "networkx": "`testing.dags` names it: test_testing_reach",
+    "pytest": "it loads the plugin itself",
 }
 """The packages of extras that no command asks for, and why."""
 OF_THE_CHECKOUT = ("dev", "site")

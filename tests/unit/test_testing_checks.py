@@ -97,7 +97,7 @@ def test_a_capacity_is_kept() -> None:
     def plan(buffers: Buffers, capacity: int | None = None) -> Any:
         return plan_buffers(buffers, capacity=capacity)
 
-    assert testing.check_planner(plan, given, capacity=100, folder="").examples >= 100
+    assert testing.check_planner(plan, given, capacity=100, examples=100, folder="").examples >= 100
 
 
 def test_a_failure_is_saved_tried_first_and_refuted(tmp_path: Path) -> None:
