@@ -327,7 +327,7 @@ def test_a_jump_leads_to_an_instruction_of_its_own_chain() -> None:
 
 @pytest.mark.parametrize(
     ("args", "count"),
-    [((0, 1, 1), 0), ((0, 1, 1, 2), 1), ((0, 1), 1), ((0, 1, 3), 0), ((0, 3, 3), 0), ((0, 1, 1, 3), 0)],
+    [((0, 1, 1), 0), ((), 1), ((0, 1, 1, 2), 1), ((0, 1), 1), ((0, 1, 3), 0), ((0, 3, 3), 0), ((0, 1, 1, 3), 0)],
 )
 def test_a_kernel_whose_last_argument_is_none_of_its_results_is_undecided(args: tuple[int, ...], count: int) -> None:
     """spec: FP5.15"""

@@ -358,6 +358,8 @@ class MethodWalk:
         """
         if not call.op.startswith(OUT) or not call.op.endswith("out"):
             return True
+        if not call.args:
+            return False
         *args, last = call.args
         items = self.values[last].items
         given = args[-1:] if args and self.values[args[-1]].kind in LISTS else args[len(args) - len(items) :]
