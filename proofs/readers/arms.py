@@ -40,7 +40,7 @@ class BranchingNode:
     become: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-def declared_exclusive(allocation: Allocation) -> frozenset[int]:
+def find_declared_exclusive(allocation: Allocation) -> frozenset[int]:
     """Return the enter steps of the nodes whose bodies are all declared exclusive. O(bodies)."""
     columns = zip(allocation.bodies.enter[1:].tolist(), allocation.bodies.exclusive[1:].tolist(), strict=True)
     yes: set[int] = set()
@@ -58,7 +58,7 @@ def exclusivity_assumptions(allocation: Allocation) -> list[str]:
 
 def find_branching_nodes(allocation: Allocation) -> list[BranchingNode]:
     """Return the nodes with exclusive branches, outer ones before inner ones. O(steps of branches × depth + bodies)."""
-    enters, steps, b = declared_exclusive(allocation), allocation.steps, allocation.bodies
+    enters, steps, b = find_declared_exclusive(allocation), allocation.steps, allocation.bodies
     owned: dict[int, list[int]] = {}
     for row, enter in enumerate(b.enter.tolist()):
         if enter in enters:

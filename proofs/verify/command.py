@@ -417,7 +417,7 @@ def _by_processes(given: PlanSet, options: Options, asked: FleetOptions, printin
     try:
         with progress(count_noun(len(plans), "plan")) as doing:
             fleet.doing = doing
-            for done in fleet.judged():
+            for done in fleet.judge_files():
                 came[done.number] = done
                 while len(verdicts) in came:
                     verdicts.append(came[len(verdicts)].verdict)
@@ -439,7 +439,7 @@ def _by_processes(given: PlanSet, options: Options, asked: FleetOptions, printin
         doing("comparing")
         _together(verdicts, members, options, printing)
     if printing.style == "text":
-        print_lines(*fleet.counted(single))
+        print_lines(*fleet.count_verdicts(single))
     return printing.print_end(verdicts, given)
 
 

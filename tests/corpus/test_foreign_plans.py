@@ -53,7 +53,7 @@ def test_each_format_has_a_plan_of_either_verdict_and_none_is_large() -> None:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             assert file.stat().st_size <= MOST
             if file.is_file() and formats.is_plan(str(file)) and not file.name.endswith(PLAN_SUFFIXES):
-                form = formats.recognised(str(file), file.read_bytes()[: formats.HEAD])
+                form = formats.recognise_format(str(file), file.read_bytes()[: formats.HEAD])
                 assert form is not None
                 kinds.setdefault(form.kind, set()).add(folder)
     assert kinds == {kind: {"proved", "refuted"} for kind in formats.BY_KIND}

@@ -204,7 +204,7 @@ def test_show_prints_nothing_of_a_trace_that_is_refused(folder: Path, capsys: py
 def test_a_name_cannot_pass_for_a_line_of_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = Trace()
     trace.allocated(plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan)
-    trace.replanned(change(1, "a shape\ncomparable, and the same"))
+    trace.append_replan(change(1, "a shape\ncomparable, and the same"))
     trace.save("t")
     assert len(said(capsys, "trace", "show", "t").splitlines()) == len(trace.records) + 1
 
@@ -217,7 +217,7 @@ def written(name: str, made: Plan, *states: int) -> str:
     with apply_plan(made, records=RunRecords(trace=trace)):
         pass
     for t in states:
-        trace.replanned(change(t))
+        trace.append_replan(change(t))
     trace.save(name)
     return name
 

@@ -117,7 +117,7 @@ def test_a_plan_that_kills_its_workers_is_unknown_and_the_others_are_proved(
     paths = sorted(map(str, (folder / "plans").iterdir()))
     pool = pools.Processes(2)
     try:
-        found = {done.verdict.file: done.verdict for done in Fleet(paths, options(folder), pool).judged()}
+        found = {done.verdict.file: done.verdict for done in Fleet(paths, options(folder), pool).judge_files()}
     finally:
         pool.close()
     assert {path for path, verdict in found.items() if verdict.verdict == UNKNOWN} == {
@@ -181,7 +181,7 @@ def test_on_a_cluster_a_plan_that_kills_its_workers_is_unknown(
     pool = pools.Cluster(cluster)
     try:
         fleet = Fleet([*map(str, kept), str(poison)], options(folder), pool)
-        found = {done.verdict.file: done.verdict.verdict for done in fleet.judged()}
+        found = {done.verdict.file: done.verdict.verdict for done in fleet.judge_files()}
     finally:
         pool.close()
     assert found == {**dict.fromkeys(map(str, kept), PROVED), str(poison): UNKNOWN}

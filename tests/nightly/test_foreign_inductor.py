@@ -28,7 +28,7 @@ def test_wrappers_of_random_models_are_proved(tmp_path: Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True)
     found: Counter[str] = Counter()
     for path in sorted(tmp_path.iterdir()):
-        stated = formats.gated(formats.BY_KIND["inductor"], Source.opened(path))
+        stated = formats.read_through_gate(formats.BY_KIND["inductor"], Source.opened(path))
         assert stated.reading is not None
         wrong = next(iter(violations(Subject(stated, None, frozenset(stated.reading.donated)))), None)
         assert not stated.reading.undecided, (path, stated.reading.undecided)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmmu.mico.identifiers import KEYWORDS, Identifiers, comment
-from tmmu.mico.kernels.node import Operand, broadcast, collapsed, strides
+from tmmu.mico.kernels.node import Operand, broadcast, collapse_dimensions, strides
 
 names = st.lists(st.text(st.sampled_from("ab_0./*\\?é\n$"), max_size=4) | st.text(max_size=6), max_size=12)
 
@@ -47,7 +47,7 @@ def visited(shape: list[int], steps: list[int]) -> list[int]:
 @given(walks())
 def test_a_walk_in_fewer_dimensions_visits_the_same_places(walk: tuple[list[int], list[int]]) -> None:
     shape, steps = walk
-    dims, (found, own) = collapsed(shape, steps, strides(shape))
+    dims, (found, own) = collapse_dimensions(shape, steps, strides(shape))
     assert visited(dims, found) == visited(shape, steps)
     assert visited(dims, own) == list(range(len(visited(shape, steps))))
     assert 1 <= len(dims) <= max(1, len(shape))

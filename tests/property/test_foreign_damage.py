@@ -83,7 +83,7 @@ OUTCOMES = {"refused", "refuted", "right", "buffers"}
 def outcome(kind: str, data: bytes) -> str:
     """The one error, or whether the naive checker objects to the plan."""
     try:
-        stated = formats.gated(formats.BY_KIND[kind], Source("damaged", data))
+        stated = formats.read_through_gate(formats.BY_KIND[kind], Source("damaged", data))
     except TmmuError as error:
         return "refused" if (error.code_id, error.file) == ("INVALID_PLAN", "damaged") else str(error)
     if not isinstance(stated.plan, Plan):
@@ -149,7 +149,7 @@ def test_a_schedule_that_is_cut_off_is_refused(name: str) -> None:
 
 
 def of(path: Path) -> formats.PlanFormat:
-    form = formats.recognised(str(path), path.read_bytes()[: formats.HEAD])
+    form = formats.recognise_format(str(path), path.read_bytes()[: formats.HEAD])
     assert form is not None
     return form
 
@@ -158,7 +158,7 @@ def plan_of(source: Source) -> bytes | None:
     """The digest of the plan that is read; None for what is refused."""
     assert source.path is not None
     try:
-        return formats.gated(of(source.path), source).hashes["file_digest"]
+        return formats.read_through_gate(of(source.path), source).hashes["file_digest"]
     except TmmuError:
         return None
 
@@ -179,4 +179,4 @@ def test_any_bytes_are_refused(kind: str, data: bytes) -> None:
 def test_what_is_hostile_is_refused_at_once(kind: str, data: bytes) -> None:
     """spec: FP2.2, FP2.3"""
     with pytest.raises(TmmuError, match="INVALID_PLAN"):
-        formats.gated(formats.BY_KIND[kind], Source("hostile", data))
+        formats.read_through_gate(formats.BY_KIND[kind], Source("hostile", data))

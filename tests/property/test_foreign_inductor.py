@@ -16,7 +16,7 @@ TRIES = 150
 
 
 def verdict(text: str) -> str:
-    stated = formats.gated(formats.BY_KIND["inductor"], Source("m.inductor", text.encode()))
+    stated = formats.read_through_gate(formats.BY_KIND["inductor"], Source("m.inductor", text.encode()))
     assert stated.reading is not None
     if next(iter(violations(Subject(stated, None, frozenset(stated.reading.donated)))), None) is not None:
         return "REFUTED"

@@ -81,7 +81,7 @@ def stored(suffix: str, encoding: str = "utf-8") -> dict[str, Texts]:
 
 def read_as(kind: str, texts: Texts, encoding: str = "utf-8") -> StatedPlan | StatedBuffers:
     """Read a plan of one file through the gate, as the commands do."""
-    return formats.gated(formats.BY_KIND[kind], Source("m", texts[MAIN].encode(encoding)))
+    return formats.read_through_gate(formats.BY_KIND[kind], Source("m", texts[MAIN].encode(encoding)))
 
 
 def lines_of(texts: Texts) -> list[str]:

@@ -31,9 +31,9 @@ def stored() -> list[Path]:
 def reading_of(path: Path) -> str:
     """The digest of the plan that a file is read as and of how it was read, and the visits. Raises INVALID_PLAN."""
     source = Source.opened(path)
-    form = formats.recognised(source.name, source.data[: formats.HEAD])
+    form = formats.recognise_format(source.name, source.data[: formats.HEAD])
     assert form is not None
-    stated = formats.gated(form, source)
+    stated = formats.read_through_gate(form, source)
     assert stated.reading is not None
     digest = hashlib.sha256(stated.hashes["file_digest"] + json.dumps(asdict(stated.reading)).encode())
     return f"{digest.hexdigest()[:16]} {source.work}"

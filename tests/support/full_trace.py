@@ -38,7 +38,7 @@ def full() -> list[dict[str, Any]]:
         execution.begin()
         execution.record_value("x", "given", execution.memory.tensor(execution.tensor_map.row("x")))
         commit_execution(execution)
-    trace.replanned(replace(change(2, "another shape"), old_envelope={"seq": (1, 8)}))
+    trace.append_replan(replace(change(2, "another shape"), old_envelope={"seq": (1, 8)}))
     trace.allocated(plan())
     trace.failed(TmmuError("ARENA_TOO_SMALL", "full", arena="a", capacity=1, required=2), bytes(32), 2)
     return trace.end()

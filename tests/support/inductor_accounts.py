@@ -37,7 +37,7 @@ def inductor_plans() -> dict[str, Texts]:
 
 
 def inductor_read(texts: Texts) -> StatedPlan | StatedBuffers:
-    return formats.gated(formats.BY_KIND["inductor"], Source(WRAPPER, texts[WRAPPER].encode()))
+    return formats.read_through_gate(formats.BY_KIND["inductor"], Source(WRAPPER, texts[WRAPPER].encode()))
 
 
 def inductor_seen(texts: Texts) -> object:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from proofs.readers.plans.formats import BY_KIND, gated
+from proofs.readers.plans.formats import BY_KIND, read_through_gate
 from proofs.verify.checks import BufferSubject, buffer_violations
 from tests.support.buffers import least
 from tests.support.effort import share
@@ -39,7 +39,7 @@ def offsets(found: PlacedBuffers) -> dict[str, int]:
 
 def is_right(found: PlacedBuffers) -> bool:
     """By the verifier's own reader and checker."""
-    stated = gated(BY_KIND["minimalloc"], Source("o.csv", found.data, capacity=found.footprint))
+    stated = read_through_gate(BY_KIND["minimalloc"], Source("o.csv", found.data, capacity=found.footprint))
     assert isinstance(stated, StatedBuffers)
     return not list(buffer_violations(BufferSubject(stated, asked=found.fixed)))
 

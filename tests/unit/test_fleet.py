@@ -108,14 +108,14 @@ def judged(
     folder: Path, pool: Any = None, kept: Results | None = None, by: Options | None = None
 ) -> dict[str, Verdict]:
     fleet = Fleet(paths(folder), by or options(folder), pool or Here(), kept)
-    return {Path(done.verdict.file).name[0]: done.verdict for done in fleet.judged()}
+    return {Path(done.verdict.file).name[0]: done.verdict for done in fleet.judge_files()}
 
 
 def test_each_file_has_the_verdict_that_it_has_alone_and_equal_words_are_proved_once(
     folder: Path, asked: list[bytes]
 ) -> None:
     fleet = Fleet(paths(folder), options(folder), Here())
-    found = sorted(fleet.judged())
+    found = sorted(fleet.judge_files())
     assert [done.number for done in found] == [0, 1, 2, 3]
     for done, path in zip(found, paths(folder), strict=True):
         assert asdict(done.verdict) == json.loads(json.dumps(asdict(verify(path, options(folder)))))
@@ -203,7 +203,7 @@ def test_a_worker_that_dies_loses_nothing(folder: Path) -> None:
     deaths = iter([False, True, *[False] * 20])
     pool = Here(3, lambda *_: next(deaths))
     fleet = Fleet(paths(folder), options(folder), pool)
-    assert {done.verdict.verdict for done in fleet.judged()} == {PROVED}
+    assert {done.verdict.verdict for done in fleet.judge_files()} == {PROVED}
     assert sum(fleet.deaths.values()) == 3
     suspects = [path for number, path in enumerate(paths(folder)) if fleet.deaths[number]]
     alone = [name for name, running in pool.begun if running == 1]
@@ -213,12 +213,12 @@ def test_a_worker_that_dies_loses_nothing(folder: Path) -> None:
 def test_a_plan_that_kills_its_worker_is_unknown_and_named_and_no_other_is(folder: Path) -> None:
     pool = Here(3, lambda task, _: task.name.endswith("2.plan.cbor") and not task.proves)
     fleet = Fleet(paths(folder), options(folder), pool)
-    found = {Path(done.verdict.file).name[0]: done.verdict for done in fleet.judged()}
+    found = {Path(done.verdict.file).name[0]: done.verdict for done in fleet.judge_files()}
     assert {name: verdict.verdict for name, verdict in found.items()} == {
         "0": PROVED, "1": PROVED, "2": UNKNOWN, "3": PROVED
     }  # fmt: skip
     assert found["2"].notes == ["its worker has died 3 times, 2 of them with nothing else running"]
-    assert list(fleet.counted(list(found.values())))[1:] == [f"  UNKNOWN {folder}/2.plan.cbor"]
+    assert list(fleet.count_verdicts(list(found.values())))[1:] == [f"  UNKNOWN {folder}/2.plan.cbor"]
 
 
 def test_words_over_whose_proof_workers_die_are_unknown_without_further_deaths(folder: Path) -> None:
@@ -240,12 +240,12 @@ def test_words_over_whose_proof_workers_die_are_unknown_without_further_deaths(f
 def test_a_run_that_goes_on_judges_only_the_rest(folder: Path, asked: list[bytes]) -> None:
     kept = Results(str(folder / "kept"))
     fleet = Fleet(paths(folder)[:3], options(folder), Here(), kept)
-    first = {done.verdict.file: done.verdict for done in fleet.judged()}
+    first = {done.verdict.file: done.verdict for done in fleet.judge_files()}
     assert len(list((folder / "kept").iterdir())) == 3
     asked.clear()
     pool = Here()
     again = Fleet(paths(folder), options(folder), pool, kept)
-    found = {done.verdict.file: done for done in again.judged()}
+    found = {done.verdict.file: done for done in again.judge_files()}
     assert (again.taken, again.proofs) == (3, 1)  # the stage of rank 3 is not known to this run
     for path, verdict in first.items():
         assert found[path].verdict == replace(verdict, taken_from=str(folder / "kept"))
@@ -341,12 +341,12 @@ def test_a_changed_file_or_model_is_judged_again(folder: Path) -> None:
     judged(folder, kept=kept)
     file.save(changed(file.load(folder / "3.plan.cbor").plan, "tensors", "y", birth=0), folder / "3.plan.cbor")
     again = Fleet(paths(folder), options(folder), Here(), kept)
-    assert {done.number: done.verdict.verdict for done in again.judged()}[3] == REFUTED
+    assert {done.number: done.verdict.verdict for done in again.judge_files()}[3] == REFUTED
     assert again.taken == 3
     net = replace(LAYERS, nodes=(replace(LAYERS.nodes[0], op="Gemm"), *LAYERS.nodes[1:]))
     files.save(net, folder / "model.ir.cbor")
     again = Fleet(paths(folder)[:1], options(folder), Here(), kept)
-    assert [done.verdict.verdict for done in again.judged()] == [REFUTED]
+    assert [done.verdict.verdict for done in again.judge_files()] == [REFUTED]
 
 
 def test_a_damaged_record_counts_as_none(folder: Path) -> None:

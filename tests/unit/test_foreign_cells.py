@@ -138,11 +138,11 @@ def test_python_is_bounded_in_bytes_and_in_words(monkeypatch: pytest.MonkeyPatch
     for name, limit in (("MAX_SCRIPT", len(text)), ("MAX_TOKENS", words)):
         monkeypatch.setattr(script, name, limit)
         of = Source("f", text)
-        assert isinstance(script.parsed(of), ast.Module)
+        assert isinstance(script.parse_script(of), ast.Module)
         assert of.work == words
         monkeypatch.setattr(script, name, limit - 1)
         with pytest.raises(TmmuError, match=f"more than {limit - 1} "):
-            script.parsed(Source("f", text))
+            script.parse_script(Source("f", text))
         monkeypatch.undo()
 
 

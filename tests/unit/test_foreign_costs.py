@@ -150,7 +150,7 @@ def test_a_compilers_own_file_is_charged_for_what_it_costs(name: str) -> None:
     """spec: FP2.2"""
     path = PROVED / name
     path = next(path.glob("*-buffer-assignment.txt")) if path.is_dir() else path
-    form = formats.recognised(str(path), path.read_bytes()[: formats.HEAD])
+    form = formats.recognise_format(str(path), path.read_bytes()[: formats.HEAD])
     assert form is not None
     assert is_charged(form.kind, lambda: Source.opened(path))
 

@@ -74,7 +74,7 @@ def judged(kernel: str, body: str, returned: str = "buf1") -> tuple[str, str]:
     lines = "\n".join(f"    {line}" for line in body.split("\n"))
     text = f"{HEAD}{COPY}{kernel}\ndef call(args):\n    arg0_1, = args\n{POOL}{lines}\n    return ({returned}, )\n{END}"
     try:
-        stated = formats.gated(formats.BY_KIND["inductor"], Source("m.inductor", text.encode()))
+        stated = formats.read_through_gate(formats.BY_KIND["inductor"], Source("m.inductor", text.encode()))
     except TmmuError as error:
         return "refused" if error.code_id == "INVALID_PLAN" and error.place else error.code_id, str(error)
     assert stated.reading is not None

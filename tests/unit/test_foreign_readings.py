@@ -28,7 +28,7 @@ def test_what_stored_plans_are_read_as_stays(kind: str) -> None:
     mine = {
         str(path.relative_to(CORPUS)): reading_of(path)
         for path in stored()
-        if (form := formats.recognised(path.name, path.read_bytes()[: formats.HEAD])) and form.kind == kind
+        if (form := formats.recognise_format(path.name, path.read_bytes()[: formats.HEAD])) and form.kind == kind
     }
     assert mine
     assert mine.items() <= kept.items()
@@ -70,11 +70,11 @@ def test_content_is_recognised_in_any_file_but_one_with_a_name_of_ours(
     head: bytes, kind: str | None, tmp_path: Path
 ) -> None:
     """Of a name that is a format's alone the content is not asked; a folder's files of another name are no plans."""
-    form = formats.recognised("p", head)
+    form = formats.recognise_format("p", head)
     assert (form and form.kind) == kind
-    assert formats.recognised("p.plan.txt", head) is None
-    assert formats.recognised("p.tflite", b"tmmu-plan-text 1\n" + head) is None
-    named = formats.recognised("p.tflite", head)
+    assert formats.recognise_format("p.plan.txt", head) is None
+    assert formats.recognise_format("p.tflite", b"tmmu-plan-text 1\n" + head) is None
+    named = formats.recognise_format("p.tflite", head)
     assert named is not None
     assert named.kind == "tflite"
     for shared in sorted({suffix for each in formats.FORMATS for suffix in each.shared}):
@@ -168,7 +168,7 @@ def test_a_capacity_is_given_only_of_formats_that_state_none(tmp_path: Path) -> 
     """spec: FP1.7"""
     assert {form.kind for form in formats.FORMATS if not form.has_capacity} == {"minimalloc", "tflite", "vela"}
     for path in stored():
-        form = formats.recognised(path.name, path.read_bytes()[: formats.HEAD])
+        form = formats.recognise_format(path.name, path.read_bytes()[: formats.HEAD])
         assert form is not None
         if form.has_capacity:
             with pytest.raises(ValueError, match=form.title):

@@ -374,7 +374,7 @@ def test_a_checkpoint_of_a_run_gives_the_arenas_back_at_another_address(folder: 
                 if data:
                     bases.add(each.base % 1024)
             row = restored.tensor_map.row("output")
-            assert restored.memory.tensor(row).tobytes() == restored.published("output").tobytes()
+            assert restored.memory.tensor(row).tobytes() == restored.view_published("output").tobytes()
     assert bases == {128, 640}
     code, out, _ = ran(capsys, "restore", "c", "--contents", "--trace", "r")
     assert (code, "restored" in out) == (0, True)

@@ -138,18 +138,18 @@ def test_what_a_batch_writes_is_visible_once_it_is_committed() -> None:
         assert execution.visible == dict.fromkeys(("parameters", "optimizer", "activations", "gradients"), 1)
         execution.begin()
         with refused("CONTRACT_VIOLATION", "'y' cannot be read while a batch is open"):
-            execution.published("y")
+            execution.view_published("y")
         execution.memory.tensor(execution.tensor_map.row("y"))[:] = 8
         assert execution.visible["activations"] == 1
         commit_execution(execution)
         assert execution.visible["activations"] == 2
-        view = execution.published("y")
+        view = execution.view_published("y")
         assert (view == 8).all()
         with pytest.raises(ValueError, match="read-only"):
             view[:] = 0
         execution.memory.tensor(execution.tensor_map.row("y"))[:1] = 9  # the owner's views stay writable
         with refused("INVALID_ADDRESS", "no tensor 'z'"):
-            execution.published("z")
+            execution.view_published("z")
 
 
 # The journal.

@@ -158,7 +158,7 @@ def test_a_trace_states_how_the_run_was_completed() -> None:
         if number in (1, 3):
             trace.failed(error, bytes(32), 1)
         elif number == 2:
-            trace.replanned(replanned(1))
+            trace.append_replan(replanned(1))
         records = trace.end()
         assert (records[-1]["status"], records[-1]["failure_code"]) == completed
         traces.check(records)
@@ -378,10 +378,10 @@ def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 def test_a_trace_takes_no_record_that_does_not_belong_to_it() -> None:
     trace = Trace()
     with refused("INVALID_RECORD", "'replan' is not allowed at the beginning"):
-        trace.replanned(replanned(0))
+        trace.append_replan(replanned(0))
     trace.allocated(plan())
     with refused("INVALID_RECORD", "has a wrong type"):
-        trace.replanned(replanned(-1))
+        trace.append_replan(replanned(-1))
     assert trace.records[-1]["kind"] == "summary"
 
 

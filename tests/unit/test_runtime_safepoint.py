@@ -49,7 +49,7 @@ def ran(made: Plan, **recorded: Any) -> Execution:
 
 
 def held(execution: Execution, name: str) -> set[int]:
-    return set(execution.published(name).tolist())
+    return set(execution.view_published(name).tolist())
 
 
 def test_what_persists_goes_over_and_the_chain_of_commits_goes_on(tmp_path: Path) -> None:

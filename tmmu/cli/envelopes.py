@@ -19,19 +19,19 @@ def ranges(plan: Plan) -> str:
     return ", ".join(f"{name}={ends}" for name, ends in sorted(format_ranges(plan.bindings).items()))
 
 
-def lines(plan: Plan) -> Iterator[str]:
+def describe_envelope(plan: Plan) -> Iterator[str]:
     """Yield the envelope and, for each shape where tensors are largest, their number and the largest of them."""
     if plan.envelope is None:
         return
     yield f"  envelope: {ranges(plan)}; a shape outside: {plan.envelope.policy}"
-    for group in largest(plan):
+    for group in find_largest(plan):
         at = ", ".join(f"{name}={size}" for name, size in group["shape"].items())
         named = ", ".join(f"{x['name']} ({x['bytes']} bytes, {x['size']})" for x in group["largest"])
         yield f"  largest at {at}: {count_noun(group['tensors'], 'tensor')}; {named}"
 
 
-def largest(plan: Plan) -> list[dict[str, Any]]:
-    """Yield, for each shape where tensors of open size are largest, their number and the largest."""
+def find_largest(plan: Plan) -> list[dict[str, Any]]:
+    """Return, for each shape where tensors of open size are largest, their number and the largest."""
     if plan.envelope is None:
         return []
     names = list(plan.ranges)
@@ -51,12 +51,12 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
     return found
 
 
-def document(plan: Plan) -> dict[str, Any]:
-    """The same for JSON, with the replan key."""
+def encode_envelope(plan: Plan) -> dict[str, Any]:
+    """Return the same for JSON, with the replan key."""
     from tmmu.plans.replan import replan_key
 
     if plan.envelope is None:
         return {"envelope": None, "replan_key": replan_key(plan).hex()}
     held = {name: list(ends) for name, ends in plan.ranges.items()}
-    known = {"ranges": held, "policy": plan.envelope.policy, "largest": largest(plan)}
+    known = {"ranges": held, "policy": plan.envelope.policy, "largest": find_largest(plan)}
     return {"envelope": known, "replan_key": replan_key(plan).hex()}

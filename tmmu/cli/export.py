@@ -58,7 +58,7 @@ def export(
     Or minimalloc: buffers in CSV, which get the column offset; an offset that is there is kept, and in its gaps a
     buffer makes room for others. What is written is proved as verify-plan does it, but for solver and kernel.
     """
-    from proofs.readers.plans.formats import BY_KIND, gated
+    from proofs.readers.plans.formats import BY_KIND, read_through_gate
     from proofs.verify.checks import Subject, violations
     from tmmu.core import canonical
     from tmmu.core.source import Source
@@ -81,7 +81,7 @@ def export(
     if capacity is not None:
         raise click.UsageError("--capacity goes with the kind minimalloc")
     found = tflite.plan_offline(opened, alignment or 16, effort or 0)
-    stated = gated(BY_KIND[kind], Source(output, found.data, capacity=found.footprint, dims=opened.dims))
+    stated = read_through_gate(BY_KIND[kind], Source(output, found.data, capacity=found.footprint, dims=opened.dims))
     assert isinstance(stated, StatedPlan)  # the reader works accesses out
     assert stated.reading is not None
     _refuse_any(violations(Subject(stated, None, frozenset(stated.reading.donated))))
@@ -96,7 +96,7 @@ def export(
 
 def _buffers(opened: Source, output: str, alignment: int, effort: int | None, capacity: int | None) -> int:
     """Give buffers their offsets. spec: FP3.8, FP3.11"""
-    from proofs.readers.plans.formats import BY_KIND, gated
+    from proofs.readers.plans.formats import BY_KIND, read_through_gate
     from proofs.verify.checks import BufferSubject, buffer_violations
     from tmmu.cli.plan import until_interrupted
     from tmmu.core import canonical
@@ -110,7 +110,7 @@ def _buffers(opened: Source, output: str, alignment: int, effort: int | None, ca
     except TmmuError as error:
         error.in_file(opened.name)
         raise
-    stated = gated(BY_KIND["minimalloc"], Source(output, found.data, capacity=found.footprint))
+    stated = read_through_gate(BY_KIND["minimalloc"], Source(output, found.data, capacity=found.footprint))
     assert isinstance(stated, StatedBuffers)
     _refuse_any(buffer_violations(BufferSubject(stated, asked=found.fixed)))
     canonical.write_atomically(output, found.data)

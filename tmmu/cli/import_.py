@@ -37,7 +37,7 @@ def import_(kind: str, source: Listing, output: str, capacity: int | None) -> in
     KIND is one of those of spec/foreign.md, and SRC a file of it, or a folder with one such file. The plan has what
     the file states and nothing else. It is not judged: verify-plan does that, of either file.
     """
-    from proofs.readers.plans.formats import BY_KIND, gated, of_format
+    from proofs.readers.plans.formats import BY_KIND, of_format, read_through_gate
     from tmmu.core import canonical
     from tmmu.core.output import list_names
     from tmmu.core.source import Source
@@ -52,7 +52,7 @@ def import_(kind: str, source: Listing, output: str, capacity: int | None) -> in
         which = f"{len(found)} files of {form.title}, {list_names(found)}" if found else f"no file of {form.title}"
         raise click.UsageError(f"SRC has {which}: name one file")
     try:
-        stated = gated(form, Source.opened(found[0], capacity))
+        stated = read_through_gate(form, Source.opened(found[0], capacity))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:

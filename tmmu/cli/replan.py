@@ -92,7 +92,7 @@ def replan(
     if record is not None:
         trace = Trace()
         trace.allocated(old)
-        trace.replanned(change)
+        trace.append_replan(change)
         trace.allocated(made)
         trace.save(record)
         print_lines(f"wrote {record}")

@@ -58,7 +58,8 @@ def document(plan: Plan) -> dict[str, Any]:
     return {
         **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
         "storages": len(plan.allocation.storages), "arenas": metrics.arena_records(plan),
-        "unproduced": list(plan.allocation.unproduced), **(envelopes.document(plan) if origin is not None else {}),
+        "unproduced": list(plan.allocation.unproduced),
+        **(envelopes.encode_envelope(plan) if origin is not None else {}),
         **{name: value.hex() for name, value in hashes.items()},
     }  # fmt: skip
 

@@ -25,7 +25,7 @@ def summary(plan: Plan) -> Iterator[str]:
     bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
     if bound:
         yield f"  bindings: {', '.join(f'{name}={_bound(bound[name])}' for name in sorted(bound))}"
-    yield from envelopes.lines(plan)
+    yield from envelopes.describe_envelope(plan)
     if plan.bindings.defaults:
         yield f"  defaults: {list_names([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:

@@ -26,7 +26,7 @@ class MissingPackage(TmmuError):
         super().__init__("MISSING_PACKAGE", what, fix=fix, package=package)
 
     @classmethod
-    def needed_by(cls, doing: str, package: str, extra: str | None = None) -> Self:
+    def refuse_without(cls, doing: str, package: str, extra: str | None = None) -> Self:
         """The refusal of `doing`, which needs `package`, one of the extra of that name or of `extra`."""
         return cls(package, f"{doing} needs the package {package}", install_command(package, extra))
 
@@ -34,7 +34,7 @@ class MissingPackage(TmmuError):
 def require_package(package: str, doing: str, extra: str | None = None) -> None:
     """Raise `MissingPackage` unless the package can be found. It is not imported, so this costs no time."""
     if not is_installed(package):
-        raise MissingPackage.needed_by(doing, package, extra)
+        raise MissingPackage.refuse_without(doing, package, extra)
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def require_import(package: str, doing: str, extra: str | None = None) -> Iterat
     try:
         yield
     except ImportError as error:
-        raise MissingPackage.needed_by(doing, package, extra) from error
+        raise MissingPackage.refuse_without(doing, package, extra) from error
 
 
 def is_installed(package: str) -> bool:

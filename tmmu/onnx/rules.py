@@ -211,7 +211,7 @@ def tile(facts: NodeFacts) -> list[Shape] | None:
     return None if repeats is None else [tuple(dim * n for dim, n in zip(shape, repeats, strict=True))]
 
 
-def filled(facts: NodeFacts) -> list[Shape] | None:
+def constant_of_shape(facts: NodeFacts) -> list[Shape] | None:
     """Compute ConstantOfShape: the stated shape."""
     target = facts.numbers(0)
     return None if target is None else [tuple(target)]

@@ -55,7 +55,7 @@ def classes(facts: NodeFacts) -> Found:
     return [((rows,), "int64") if numbers else None, ((rows, len(numbers or texts)), "float32")]
 
 
-def extracted(facts: NodeFacts) -> Found:
+def array_feature_extractor(facts: NodeFacts) -> Found:
     """Return the size of the features of each row that the indices name."""
     count: Dim = 1
     for dim in facts.shape(1):
@@ -65,7 +65,7 @@ def extracted(facts: NodeFacts) -> Found:
     return [((*(facts.shape(0)[:-1] or (1,)), count), _dtype(facts, 0))]  # a vector is a matrix of one row
 
 
-def vectorized(facts: NodeFacts) -> Found:
+def feature_vectorizer(facts: NodeFacts) -> Found:
     """Return the size of matrices side by side."""
     shapes: list[Shape] = [shape if len(shape) == 2 else (1, *shape) for shape in facts.shapes()]
     if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
@@ -76,7 +76,7 @@ def vectorized(facts: NodeFacts) -> Found:
     return [((shapes[0][0], width), "float32")]
 
 
-def normalized(facts: NodeFacts) -> Found:
+def skip_normalization(facts: NodeFacts) -> Found:
     """Return the size of a normalized sum, with that of the sum of the operands as the last of four results.
 
     The second and the third result, mean and deviation of each row, are only for training.
@@ -134,7 +134,7 @@ def attention_of_many(facts: NodeFacts) -> Found:
     return [((batch, length, facts.shape(2)[2]), _dtype(facts, 0)), None, None]
 
 
-def embedded(facts: NodeFacts) -> Found:
+def embedding(facts: NodeFacts) -> Found:
     """Return the sizes of a row of the table for each token, of a number for each text, and of the sum."""
     batch, length = _require_rank(facts, 0, 2)
     own: Size = ((batch, length, _require_rank(facts, 2, 2)[1]), _dtype(facts, 2))
@@ -152,11 +152,11 @@ def recurrent(facts: NodeFacts) -> Found:
     return [((steps, ways, batch, width), kind), last, last]
 
 
-def quantized(facts: NodeFacts) -> Found:
+def quantize_like(facts: NodeFacts) -> Found:
     """Return the shape of the first operand, with the type of the zero point."""
     return [(facts.shape(0), _dtype(facts, 2) if facts.has(2) else "uint8")]
 
 
-def dequantized(facts: NodeFacts) -> Found:
+def dequantize_like(facts: NodeFacts) -> Found:
     """Return the shape of the first operand, with the type of the scale."""
     return [(facts.shape(0), _dtype(facts, 1))]

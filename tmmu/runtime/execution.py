@@ -151,7 +151,7 @@ class Execution:
             raise violation("an operation cannot be enqueued outside of a batch", "begin a batch first")
         self.pending[arena].append(operation)
 
-    def published(self, name: str) -> Bytes:
+    def view_published(self, name: str) -> Bytes:
         """Return a read-only view of the bytes of a tensor after the last commit.
 
         Raises CONTRACT_VIOLATION while a batch is open, because its writes are not visible yet, and INVALID_ADDRESS for

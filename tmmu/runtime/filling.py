@@ -27,7 +27,7 @@ LogicalAddress = tuple[str, int]
 def zero_tensor(memory: MappedMemory, logical_address: LogicalAddress, size_bytes: int) -> None:
     """Write zeros to `size_bytes` bytes at an address. Raises INVALID_ADDRESS, and writes nothing then. O(size)."""
     try:
-        memory.arena(logical_address[0]).unused(logical_address[1], size_bytes)[:] = 0
+        memory.arena(logical_address[0]).view_unused(logical_address[1], size_bytes)[:] = 0
     except TmmuError as error:
         error.operator = ZERO
         raise
@@ -43,7 +43,7 @@ def debug_fill_tensor(
     """
     check_fill(execution_mode, pattern_seed)
     try:
-        view = memory.arena(logical_address[0]).unused(logical_address[1], size_bytes)
+        view = memory.arena(logical_address[0]).view_unused(logical_address[1], size_bytes)
     except TmmuError as error:
         error.operator = FILL
         raise

@@ -74,13 +74,13 @@ class ArenaMemory:
 
     def bytes(self, address: int, size: int) -> Bytes:
         """Return a writable view of `size` bytes at a logical address. Raises INVALID_ADDRESS. O(log slots)."""
-        view = self.unused(address, size)
+        view = self.view_unused(address, size)
         k = self.extent.locate(address, size)[0]
         reached = min(address + max(size, 1), self.extent.end[k])  # zero bytes at the very end reach no further
         self._used[k] = max(self._used[k], reached - self.extent.start[k])
         return view
 
-    def unused(self, address: int, size: int) -> Bytes:
+    def view_unused(self, address: int, size: int) -> Bytes:
         """Return the same view for a fill, which does not count for the high-water mark."""
         content = self.content
         at = self.extent.locate(address, size)[1]

@@ -77,7 +77,7 @@ def exchange(
             memory.tensor(after)[:] = execution.memory.tensor(before)
 
     if trace is not None:
-        trace.replanned(ReplanRecord.between(execution.plan, plan, t, reason, shape))
+        trace.append_replan(ReplanRecord.between(execution.plan, plan, t, reason, shape))
     if events is not None:
         events("replan", t=t, old_plan_hash=old.hex(), new_plan_hash=new.hex())
     try:
@@ -91,7 +91,7 @@ def exchange(
     except BaseException:
         if trace is not None:
             why = "the new plan could not be applied"
-            trace.replanned(ReplanRecord.between(plan, execution.plan, t, why, shape))
+            trace.append_replan(ReplanRecord.between(plan, execution.plan, t, why, shape))
         raise
     execution.events = None  # the run does not end here
     execution.close()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.readers.arms import BranchingNode, declared_exclusive, find_branching_nodes
+from proofs.readers.arms import BranchingNode, find_branching_nodes, find_declared_exclusive
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
@@ -320,7 +320,7 @@ def loops(allocation: Allocation) -> list[tuple[int, int]]:
     """Return the (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
     bodies, steps = allocation.bodies, allocation.steps
     found: dict[tuple[int, int], None] = {}
-    exclusive = declared_exclusive(allocation)
+    exclusive = find_declared_exclusive(allocation)
     for b in range(len(bodies)):
         enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
         if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is NodePart.ENTER:

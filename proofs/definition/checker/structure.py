@@ -20,7 +20,7 @@ from proofs.definition.checker.execute import NO_POWER, powers_of_two
 from proofs.definition.checker.layouts import by_slots
 from proofs.definition.checker.program import CALLER, Column, PlacedStorages, Program, exact
 from proofs.definition.violations import Obligation, Violation
-from proofs.readers.arms import declared_exclusive
+from proofs.readers.arms import find_declared_exclusive
 from proofs.readers.operators import iterates, qualify_name
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role
@@ -130,7 +130,7 @@ def check_nesting(plan: Plan, run: Program) -> Iterator[Violation]:
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
     owned: dict[int, list[int]] = {}
-    exclusive = declared_exclusive(plan.allocation)
+    exclusive = find_declared_exclusive(plan.allocation)
     for b in range(1, len(bodies)):
         e, v = enter[b], leave[b]
         if (

@@ -18,7 +18,7 @@ from proofs.definition.checker.layouts import by_slots
 from proofs.proving.certificate.edges import Edges, edges
 from proofs.proving.certificate.slots import Certificate, certificate
 from proofs.proving.obligations.arms import Accesses, ControlPaths, Mask, Rows, control_paths
-from proofs.readers.arms import BranchingNode, declared_exclusive, find_branching_nodes
+from proofs.readers.arms import BranchingNode, find_branching_nodes, find_declared_exclusive
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
@@ -178,7 +178,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     """
     part, op = plan.allocation.steps.part, plan.allocation.steps.op
     enter, leave = PARTS.index(NodePart.ENTER), PARTS.index(NodePart.LEAVE)
-    exclusive = declared_exclusive(plan.allocation)
+    exclusive = find_declared_exclusive(plan.allocation)
     opened: list[int] = []
     brackets: set[Loop] = set()
     loops: list[Loop] = []

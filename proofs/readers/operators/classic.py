@@ -8,9 +8,9 @@ from proofs.readers.operators.sizes import classic as sizes
 DOMAIN = "ai.onnx.ml"
 
 ROWS: Rows = (
-    KnownOperator("ArrayFeatureExtractor", DOMAIN, versions=(1,), size=sizes.extracted),
+    KnownOperator("ArrayFeatureExtractor", DOMAIN, versions=(1,), size=sizes.array_feature_extractor),
     KnownOperator("Binarizer", DOMAIN, versions=(1,), size=sizes.like),
-    KnownOperator("FeatureVectorizer", DOMAIN, versions=(1,), size=sizes.vectorized),
+    KnownOperator("FeatureVectorizer", DOMAIN, versions=(1,), size=sizes.feature_vectorizer),
     KnownOperator("Imputer", DOMAIN, versions=(1,), size=sizes.like),
     KnownOperator("LabelEncoder", DOMAIN, versions=(4,), size=sizes.label),
     KnownOperator("LinearRegressor", DOMAIN, versions=(1,), size=sizes.targets),

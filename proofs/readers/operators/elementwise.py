@@ -159,7 +159,7 @@ ROWS: Rows = (
         in_place=(0, 1), loops=by_element, gradient=Gradient(of_others=NOTHING, in_place=True)),
     KnownOperator("Sum", versions=(6, 8, 13), size=sizes.of_many, value=arithmetic.sum_up,
         in_place=(0,), folds=True, loops=by_element, gradient=Gradient(of_others=NOTHING, passes=True)),
-    KnownOperator("SwiGLU", versions=(28,), names="alpha", size=sizes.gated,
+    KnownOperator("SwiGLU", versions=(28,), names="alpha", size=sizes.swiglu,
         in_place=(0, 1)),
     KnownOperator("Swish", versions=(24,), names="alpha", size=sizes.unary,
         in_place=(0,), loops=by_element, gradient=Gradient({0: OPERAND}, in_place=True)),

@@ -11,7 +11,7 @@ ROWS: Rows = (
     KnownOperator("Det", versions=(11, 22), size=sizes.determinant),
     KnownOperator("GridSample", versions=(16, 20, 22), flags="align_corners", size=sizes.grid_sample),
     KnownOperator("MaxRoiPool", versions=(1, 22), size=sizes.roi_pool),
-    KnownOperator("NonMaxSuppression", versions=(10, 11), flags="center_point_box", size=sizes.suppressed),
+    KnownOperator("NonMaxSuppression", versions=(10, 11), flags="center_point_box", size=sizes.non_max_suppression),
     KnownOperator("Resize", versions=(10, 11, 13, 18, 19),
         names="antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
         "keep_aspect_ratio_policy mode nearest_mode roi scales sizes",

@@ -168,7 +168,7 @@ def same_elements(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 @_of_one_result
-def permuted(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def permute_loops(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops of a permutation.
 
     A dimension whose size occurs once can only have moved to the one of that size.
@@ -180,7 +180,7 @@ def permuted(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 @_of_one_result
-def joined(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def join_loops(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops of operands that are joined side by side."""
     return _side_by_side([("in", p, s) for p, s in enumerate(ins)] + [("out", 0, outs[0])])
 
@@ -202,7 +202,7 @@ def _side_by_side(parts: Sequence[tuple[str, int, Shape]]) -> Loops:
 
 
 @_of_one_result
-def picked(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def gather_loops(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops of a gather: dimensions of the indices replace one of the data, if shapes determine which."""
     if len(ins) != 2:
         return NOTHING
@@ -218,7 +218,7 @@ def picked(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 @_of_one_result
-def reduced(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def reduce_loops(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops over dimensions that stay unchanged. The shapes do not show which dimension is gone."""
     a, y = ins[0], outs[0]
     if len(a) != len(y):
@@ -227,13 +227,13 @@ def reduced(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 @_of_one_result
-def summed(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
+def sum_loops(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Return the loops of a reduction that can be made in parts: the dimension that is summed is a loop as well."""
     a, y = ins[0], outs[0]
     if len(a) != len(y):
         return NOTHING
     over = tuple(frozenset({("in", 0, d)}) for d in range(len(a)) if a[d] != y[d])
-    return Loops(reduced(ins, outs).sets + over, adds=True)
+    return Loops(reduce_loops(ins, outs).sets + over, adds=True)
 
 
 @_of_one_result

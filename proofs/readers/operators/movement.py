@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofs.readers.operators.gradients import NOTHING, SETTINGS, Gradient, Uses
-from proofs.readers.operators.loops import broadcast_first, cut, joined, permuted, picked, same_elements
+from proofs.readers.operators.loops import broadcast_first, cut, gather_loops, join_loops, permute_loops, same_elements
 from proofs.readers.operators.row import KnownOperator, Rows, ViewTime
 from proofs.readers.operators.sizes import moving as sizes
 from proofs.readers.operators.sizes import picking
@@ -12,7 +12,7 @@ ROWS: Rows = (
     KnownOperator("CenterCropPad", versions=(18,), size=sizes.center_crop_pad),
     KnownOperator("Col2Im", versions=(18,), size=sizes.col2im),
     KnownOperator("Concat", versions=(4, 11, 13), names="axis", size=sizes.concat, value=picking.join,
-        loops=joined, gradient=Gradient(of_others=NOTHING)),
+        loops=join_loops, gradient=Gradient(of_others=NOTHING)),
     KnownOperator("DepthToSpace", versions=(1, 11, 13, 28), names="blocksize mode", size=sizes.depth_to_space,
         gradient=Gradient({0: NOTHING})),
     KnownOperator("Expand", versions=(8, 13), size=sizes.expand, value=picking.expand,
@@ -21,7 +21,7 @@ ROWS: Rows = (
         value=picking.reshape,
         view=ViewTime.ALWAYS, loops=same_elements, gradient=Gradient({0: NOTHING}, reshapes=True)),
     KnownOperator("Gather", versions=(1, 11, 13), names="axis", size=sizes.gather, value=picking.gather,
-        loops=picked, gradient=Gradient({0: Uses((1,))})),
+        loops=gather_loops, gradient=Gradient({0: Uses((1,))})),
     KnownOperator("GatherElements", versions=(11, 13), names="axis", size=sizes.gather_elements,
         value=picking.gather_elements,
         gradient=Gradient({0: Uses((1,))})),
@@ -54,7 +54,7 @@ ROWS: Rows = (
         gradient=Gradient({0: NOTHING})),
     KnownOperator("Transpose", versions=(1, 13, 21, 23, 24, 25), names="perm", size=sizes.transpose,
         value=picking.transpose,
-        loops=permuted, gradient=Gradient({0: NOTHING})),
+        loops=permute_loops, gradient=Gradient({0: NOTHING})),
     KnownOperator("Trilu", versions=(14,), names="k upper", flags="upper", size=sizes.trilu,
         value=picking.keep_triangle,
         in_place=(0,), gradient=Gradient({0: SETTINGS})),

@@ -32,7 +32,7 @@ from proofs.readers.plans.executorch_file import (
     ProgramCall,
     methods,
 )
-from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, kept_of_arms
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, describe_branch_names
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.output import list_names
 from tmmu.core.source import Source
@@ -111,7 +111,7 @@ class Findings:
             assumptions.append("each method has separate memory")
         approximations = []
         if self.joined:
-            approximations.append(kept_of_arms(self.joined))
+            approximations.append(describe_branch_names(self.joined))
         if self.reserved:
             approximations.append(f"what a loop fills or leaves is kept from before it: {list_names(self.reserved)}")
         return Reading(
@@ -203,7 +203,7 @@ class MethodWalk:
             self.findings.reserved += [self.building.tensors[row].name for row in reserved]
         self.source.count_work(jump - first)
         for call in self.calls[first:jump]:
-            if (target := moved_to(call)) is not None:
+            if (target := find_moved_value(call)) is not None:
                 self.moved[target] = None
         self.building.begin(self.named(jump, "loop"), (DOMAIN, "JumpFalseCall loop"), (), (), iterates=True)
         self.loops.append(jump)
@@ -303,7 +303,7 @@ class MethodWalk:
 
     def instruction(self, k: int, call: ProgramCall) -> int:
         """State an instruction that is not a jump, and return the number of the next one."""
-        if (target := moved_to(call)) is not None:
+        if (target := find_moved_value(call)) is not None:
             self.move(call.args[0], target)
         elif call.kind in (KERNEL, DELEGATE):
             self.call(k, call)
@@ -487,7 +487,7 @@ class Outline:
         self.latest: dict[PlacedBytes, int] = {}
         self.used: set[int] = set()  # values mentioned since they were written
         self.order: list[tuple[int, int]] = []  # (value, instruction) of each result that is new
-        self.results = [self.written_by(k, call) for k, call in enumerate(calls)]
+        self.results = [self.find_written(k, call) for k, call in enumerate(calls)]
         self.loops: dict[int, list[int]] = {}
         for k in range(len(calls) - 1, -1, -1):
             if calls[k].kind == JUMP and 0 <= calls[k].to <= k:
@@ -496,7 +496,7 @@ class Outline:
         self.views: dict[int, list[int]] = {}
         self._views()
 
-    def mentioned(self, call: ProgramCall) -> list[int]:
+    def find_mentioned(self, call: ProgramCall) -> list[int]:
         """Return the values that an instruction names, those of a list one by one."""
         found: dict[int, None] = {}
         for v in call.args:
@@ -505,9 +505,9 @@ class Outline:
             found |= dict.fromkeys(items)
         return list(found)
 
-    def written_by(self, k: int, call: ProgramCall) -> tuple[int, ...]:
+    def find_written(self, k: int, call: ProgramCall) -> tuple[int, ...]:
         """Return the values that an instruction writes, those of a list one by one."""
-        mentioned, results = self.mentioned(call), list[int]()
+        mentioned, results = self.find_mentioned(call), list[int]()
         if call.kind == KERNEL and call.args and call.op not in VIEWS:
             last = call.args[0] if call.op == APPENDS else call.args[-1]
             results = list(self.values[last].items if self.values[last].kind in LISTS else (last,))
@@ -551,7 +551,7 @@ class Outline:
     def _views(self) -> None:
         """Find the values that are read before any write: state if they are before all results, else views."""
         written = frozenset(v for results in self.results for v in results)
-        targets = {target for call in self.calls if (target := moved_to(call)) is not None}
+        targets = {target for call in self.calls if (target := find_moved_value(call)) is not None}
         self.order.sort()
         results = [v for v, _ in self.order]
         reached, latest = [0], 0
@@ -585,7 +585,7 @@ class Outline:
         return found
 
 
-def moved_to(call: ProgramCall) -> int | None:
+def find_moved_value(call: ProgramCall) -> int | None:
     """Return the value that an instruction makes a pointer to another's tensor, None if it makes none."""
     is_move = call.kind == MOVE or (call.kind == KERNEL and call.op in VIEWS and len(call.args) > 1)
     return call.args[-1] if is_move else None

@@ -43,7 +43,7 @@ class FreshNames:
         return found
 
 
-def kept_of_arms(names: Sequence[str]) -> str:
+def describe_branch_names(names: Sequence[str]) -> str:
     """Return the approximation for names whose value either of two branches has made."""
     return f"bytes of either arm are kept while a result is read: {list_names(names)}"
 

@@ -108,7 +108,7 @@ BY_KIND = {form.kind: form for form in FORMATS}
 BY_TITLE = {form.title: form for form in FORMATS}
 
 
-def recognised(name: str, head: bytes) -> PlanFormat | None:
+def recognise_format(name: str, head: bytes) -> PlanFormat | None:
     """Return the format of a file with this name and these first bytes.
 
     Return None for a plan of ours, and for a file that is not a plan at all.
@@ -139,7 +139,7 @@ def is_plan(path: str) -> bool:
 
 def of_format(form: PlanFormat, files: Sequence[str]) -> list[str]:
     """Return the files of a folder that `verify-plan` would judge as of this format. spec: FP1.13"""
-    return [path for path in files if is_plan(path) and recognised(path, _head(path)) is form]
+    return [path for path in files if is_plan(path) and recognise_format(path, _head(path)) is form]
 
 
 def read_with(path: str) -> tuple[str, ...]:
@@ -162,19 +162,19 @@ def load_any(
     """
     name = os.fspath(path)
     if name != PIPE:
-        form = recognised(name, _head(name))
+        form = recognise_format(name, _head(name))
         if form is None:
             _needs_none(capacity, "it")
             _check_known(name, _head(name))
             return file.load_any(path)
-        return gated(form, Source.opened(path, capacity, dims))
+        return read_through_gate(form, Source.opened(path, capacity, dims))
     source = Source.opened(path, capacity, dims)
-    form = recognised(name, source.data[:HEAD])
+    form = recognise_format(name, source.data[:HEAD])
     if form is None:
         _needs_none(capacity, "it")
         _check_known(name, source.data[:HEAD])
         return file.read_any(source.data, name)
-    return gated(form, source)
+    return read_through_gate(form, source)
 
 
 def _head(path: str, size: int = HEAD) -> bytes:
@@ -188,7 +188,7 @@ def _head(path: str, size: int = HEAD) -> bytes:
         return b""
 
 
-def gated(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
+def read_through_gate(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
     """Return the plan that a reader makes of a file, after it has passed the gate. Raises as `load_any`."""
     if form.has_capacity:
         _needs_none(source.capacity, form.title)

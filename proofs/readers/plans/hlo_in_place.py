@@ -89,7 +89,7 @@ class InPlace:
 
         All of `operands` are in those bytes. O(elements that are followed), once for each instruction.
         """
-        if len(operands) == 1 and any((result.at, of) in updated_operands(each) for of in operands):
+        if len(operands) == 1 and any((result.at, of) in find_updated_operands(each) for of in operands):
             return None
         for k, index in operands:
             if leaf_at(within.by_name[each.operands[k]].shape, index) is None:
@@ -105,7 +105,7 @@ class InPlace:
         return found
 
 
-def updated_operands(each: Instruction) -> frozenset[tuple[Index, Operand]]:
+def find_updated_operands(each: Instruction) -> frozenset[tuple[Index, Operand]]:
     """Return pairs of a result, by its place, and the operand that it updates, by definition or as the call states.
 
     spec: FP4.13

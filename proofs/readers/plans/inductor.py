@@ -12,20 +12,20 @@ import ast
 import re
 
 from proofs.readers.plans.cells import Pointer
-from proofs.readers.plans.foreign_plan import ForeignPlan, kept_of_arms
+from proofs.readers.plans.foreign_plan import ForeignPlan, describe_branch_names
 from proofs.readers.plans.inductor_calls import Calls
 from proofs.readers.plans.inductor_memory import DOMAIN, width_of
 from proofs.readers.plans.inductor_module import InductorModule
 from proofs.readers.plans.script import (
     Names,
     ScriptValue,
-    dotted,
+    dotted_name,
     integer,
     is_used_behind,
     last_uses,
     leave_arms,
     line_of,
-    parsed,
+    parse_script,
 )
 from tmmu.core.output import list_names
 from tmmu.core.source import Source
@@ -51,7 +51,7 @@ class _Wrapper(Calls):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.lines = source.text().split("\n")
-        self.module = InductorModule(source, parsed(source))
+        self.module = InductorModule(source, parse_script(source))
         self.depth = 0
         self.control = 0
         self.loops = 0
@@ -90,7 +90,7 @@ class _Wrapper(Calls):
         if given:
             self.assumed["what the wrapper writes of its arguments is meant to change"] = None
         if self.memory.joined:
-            self.approximations[kept_of_arms(self.memory.joined)] = None
+            self.approximations[describe_branch_names(self.memory.joined)] = None
         reading = Reading(
             "Inductor wrapper",
             ACCESSES_WORKED_OUT,
@@ -125,7 +125,7 @@ class _Wrapper(Calls):
             name, call, number = line.targets[0].id, line.value, integer(line.value)
             if number is not None:
                 self.numbers[name] = number
-            elif isinstance(call, ast.Call) and dotted(call.func) == "rand_strided" and len(call.args) == 2:
+            elif isinstance(call, ast.Call) and dotted_name(call.func) == "rand_strided" and len(call.args) == 2:
                 dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
                 size = self.bytes(call.args[0], call.args[1], dtype, {})
                 if size is not None:
@@ -235,7 +235,7 @@ class _Wrapper(Calls):
         self.loops += 1
         for _ in range(2):
             self.block(node.body, names)
-            self.memory.step("while", (DOMAIN, "while"), self.tested(node.test, names), ())
+            self.memory.step("while", (DOMAIN, "while"), self.read_condition(node.test, names), ())
         self.depth -= 1
         self.control -= 1
         self.loops -= 1
@@ -243,7 +243,7 @@ class _Wrapper(Calls):
     def begin(self, what: str, test: ast.expr, names: Names) -> None:
         """Control flow in two arms, and the first of them."""
         self.source.check_depth(self.depth)
-        self.memory.begin(what, (DOMAIN, what), self.tested(test, names))
+        self.memory.begin(what, (DOMAIN, what), self.read_condition(test, names))
         self.source.count_work(2 * len(names))
         self.depth += 1
         self.control += 1
@@ -260,13 +260,13 @@ class _Wrapper(Calls):
             if not self.unsized.isdisjoint(cells):
                 self.unsized.add(made)
 
-    def tested(self, node: ast.expr, names: Names) -> list[int]:
+    def read_condition(self, node: ast.expr, names: Names) -> list[int]:
         """The cells that a condition reads: names, numbers, comparisons and what combines them."""
         match node:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self.tested(operand, names)
+                return self.read_condition(operand, names)
             case ast.Compare(left=left, comparators=others) | ast.BoolOp(values=[left, *others]):
-                return [cell for each in (left, *others) for cell in self.tested(each, names)]
+                return [cell for each in (left, *others) for cell in self.read_condition(each, names)]
         return self.cells(node, names)
 
     def put(self, node: ast.AST, target: ast.Subscript, value: ScriptValue, names: Names) -> None:
@@ -331,7 +331,7 @@ class _Wrapper(Calls):
             return ScriptValue(number=number)
         comment = self.lines[(node.end_lineno or 1) - 1].rstrip()
         is_name = isinstance(value, ast.Name)
-        is_view = isinstance(value, ast.Call) and dotted(value.func) in ("reinterpret_tensor", "torch.as_strided")
+        is_view = isinstance(value, ast.Call) and dotted_name(value.func) in ("reinterpret_tensor", "torch.as_strided")
         is_reuse = is_view and REUSE.search(comment) is not None
         if not (is_name or is_reuse) or len(found.pointers) != 1:
             return found
@@ -340,7 +340,7 @@ class _Wrapper(Calls):
         size = max(0, old.bytes - pointer.start)
         width = self.widths.get(pointer.cell, 0) if found.width is None else found.width
         if isinstance(value, ast.Call) and pointer.cell not in self.unsized:
-            start, end = self.viewed(value, value.args[1:], width, names)
+            start, end = self.view_bytes(value, value.args[1:], width, names)
             size = end - start
         before = None if ALLOC.search(comment) else pointer.cell
         offset = old.offset + pointer.start

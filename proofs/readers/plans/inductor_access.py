@@ -251,7 +251,7 @@ def floor_divided(index: Linear, by: Linear) -> Linear | None:
     return quotient(index, by.constant) if not by.terms and by.constant > 0 else None
 
 
-def multiplied(one: Linear, other: Linear) -> Linear | None:
+def multiply(one: Linear, other: Linear) -> Linear | None:
     """Return a product if a factor is a number, None for any other."""
     if not one.terms:
         return other.times(one.constant)

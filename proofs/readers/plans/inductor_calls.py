@@ -16,7 +16,7 @@ from proofs.readers.plans.cells import Pointer
 from proofs.readers.plans.inductor_access import KernelText
 from proofs.readers.plans.inductor_kernels import KEPT, READ, WRITTEN, Parameter, PassedOperand, WrapperKernel
 from proofs.readers.plans.inductor_memory import DOMAIN, FUNCTIONS, BufferMemory, width_of
-from proofs.readers.plans.script import Names, ScriptValue, dotted
+from proofs.readers.plans.script import Names, ScriptValue, dotted_name
 
 CHECKS = frozenset(("assert_size_stride", "assert_size_stride_grouped", "assert_alignment"))
 """Checks of shapes and addresses, which read and write nothing."""
@@ -106,11 +106,11 @@ class Calls(BufferMemory):
         """Return what a call returns; it may be a step. Raises INVALID_PLAN for one that is not known. spec: FP8.16"""
         if any(isinstance(arg, ast.Starred) for arg in node.args) or any(key.arg is None for key in node.keywords):
             raise self.refuse(node, "a call with * or **, whose operands are not listed", "list the operands")
-        callee = dotted(node.func)
+        callee = dotted_name(node.func)
         root = callee.split(".")[0]
         if callee == "args.clear" and not node.args and not node.keywords:
             return ScriptValue()
-        if isinstance(node.func, ast.Subscript) and dotted(node.func.value) == "self.partitions":
+        if isinstance(node.func, ast.Subscript) and dotted_name(node.func.value) == "self.partitions":
             number = self.integer(node.func.slice, names)
             return self.subgraph(node, f"partition_{number}", names)
         if isinstance(node.func, ast.Attribute) and (not callee or root in names):

@@ -320,7 +320,7 @@ class _Body:
                     and texts[k - 2 : k - 1] in ([], ["("], [","], ["="])
                 ):
                     raise UnreadError(f"the address of {token.text}", token.line)
-                self.known_name(tokens, texts, k)
+                self.check_name(tokens, texts, k)
             elif token.kind == "sign" and token.text in ("`", "@", "$", "\\", "#"):
                 raise UnreadError(f"the sign {token.text}", token.line)
             k += 1
@@ -345,7 +345,7 @@ class _Body:
         self.tokens, self.at = whole, offset
         return end
 
-    def known_name(self, tokens: Sequence[Token], texts: Sequence[str], k: int) -> None:
+    def check_name(self, tokens: Sequence[Token], texts: Sequence[str], k: int) -> None:
         """Check that a name is a member, declared here or before, or in a list."""
         name = texts[k]
         before, behind = texts[k - 1] if k else "", texts[k + 1] if k + 1 < len(texts) else ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from proofs.readers.plans.hlo_index import Linear
-from proofs.readers.plans.inductor_access import UnreadError, floor_divided, multiplied, unknown_number
+from proofs.readers.plans.inductor_access import UnreadError, floor_divided, multiply, unknown_number
 
 KERNEL = re.compile(r'extern\s+"C"\s+(?:__declspec\(dllexport\)\s+|TORCH_API\s+)?void\s+(\w+)\s*\(([^()]*)\)\s*', re.A)
 TOKEN = re.compile(
@@ -180,7 +180,7 @@ def _computed(sign: str, one: Linear, other: Linear) -> Linear:
     """Return what an operator gives, if that is an index expression."""
     found: Linear | None = None
     if sign == "*":
-        found = multiplied(one, other)
+        found = multiply(one, other)
     elif not one.terms and not other.terms and sign.startswith("std::"):
         found = Linear((max if sign == "std::max" else min)(one.constant, other.constant))
     elif one.bounds()[0] >= 0 or sign == "c10::div_floor_integer":  # C++ rounds towards 0

@@ -20,7 +20,7 @@ from proofs.readers.plans.inductor_access import AccessDenial, KernelAccess, Ker
 from proofs.readers.plans.inductor_cpp import read_cpp
 from proofs.readers.plans.inductor_cpp_text import KERNEL
 from proofs.readers.plans.inductor_triton import kernel_of, read_triton
-from proofs.readers.plans.script import bits, dotted, line_of, string
+from proofs.readers.plans.script import bits, dotted_name, line_of, string
 from tmmu.core.source import Source
 
 READ, WRITTEN, KEPT = "read", "written", "kept"
@@ -99,7 +99,7 @@ class WrapperKernel:
 
 def kernel_in(source: Source, name: str, node: ast.Call) -> WrapperKernel:
     """Return the kernel that a call of `async_compile` compiles. Raises INVALID_PLAN with the line."""
-    language = COMPILED_WITH.get(dotted(node.func).removeprefix("async_compile."), "")
+    language = COMPILED_WITH.get(dotted_name(node.func).removeprefix("async_compile."), "")
     texts = [text for arg in node.args if (text := string(arg)) is not None]
     fix = "use Inductor's kernels in C++ or Triton"
     for keyword in node.keywords:
@@ -146,7 +146,7 @@ def _in_triton(source: Source, name: str, node: ast.Call, called: str, text: str
     given = kernel.args
     if given.vararg or given.kwarg or given.posonlyargs or given.kwonlyargs or given.defaults:
         raise source.refuse(f"{name} has parameters in a form that is not known", line_of(node), "use plain ones")
-    is_users = any(dotted(getattr(each, "func", each)).endswith("user_autotune") for each in kernel.decorator_list)
+    is_users = any(dotted_name(getattr(each, "func", each)).endswith("user_autotune") for each in kernel.decorator_list)
     parameters, constants = [], set()
     for each in given.args:
         if (each.annotation is not None and "constexpr" in ast.unparse(each.annotation)) or (

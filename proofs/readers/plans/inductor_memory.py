@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
-from proofs.readers.plans.script import Names, ScriptValue, bits, dotted, extent, integer, line_of
+from proofs.readers.plans.script import Names, ScriptValue, bits, dotted_name, extent, integer, line_of
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans.reading import UndecidedConstruct
@@ -153,12 +153,12 @@ class BufferMemory:
             if pointer.cell in self.unsized or not is_known:
                 found.append(pointer)
                 continue
-            start, end = self.viewed(node, operands, width, names)
+            start, end = self.view_bytes(node, operands, width, names)
             self.memory.grow(pointer.cell, pointer.start + end, line_of(node))
             found.append(Pointer(pointer.cell, pointer.start + start))
         return ScriptValue(tuple(found), width=base.width)
 
-    def viewed(self, node: ast.Call, operands: list[ast.expr], width: int, names: Names) -> tuple[int, int]:
+    def view_bytes(self, node: ast.Call, operands: list[ast.expr], width: int, names: Names) -> tuple[int, int]:
         """Return the bytes of its operand at which a view begins and ends."""
         shape, strides = (self.integers(arg, names) for arg in operands[:2]) if len(operands) > 1 else (None, None)
         offset = self.integer(operands[2], names) if len(operands) > 2 else 0
@@ -172,4 +172,4 @@ class BufferMemory:
 
 def width_of(dtype: ast.expr | None) -> int:
     """Return the bits of `torch.float32`; 0 if they are not known."""
-    return 0 if dtype is None else bits(dotted(dtype).removeprefix("torch.")) or 0
+    return 0 if dtype is None else bits(dotted_name(dtype).removeprefix("torch.")) or 0

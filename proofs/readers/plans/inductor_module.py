@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 
 from proofs.readers.plans.inductor_kernels import WrapperKernel, kernel_in
-from proofs.readers.plans.script import dotted, line_of
+from proofs.readers.plans.script import dotted_name, line_of
 from tmmu.core.source import Source
 
 FUNCTION = re.compile(r"call|partition_\d+", re.ASCII)
@@ -135,7 +135,7 @@ class InductorModule:
     def assigned(self, node: ast.Assign, name: str, value: ast.expr) -> None:
         """A kernel, a name for another one, or a constant."""
         if isinstance(value, ast.Call):
-            callee = dotted(value.func)
+            callee = dotted_name(value.func)
             if callee.startswith("async_compile."):
                 self.mean(node, name, callee)
                 self.kernels[name] = kernel_in(self.source, name, value)
@@ -151,7 +151,7 @@ class InductorModule:
                     self.mean(node, name, "Runner")
                     return
             raise self.refuse(node, f"a call that is not known: {text[:60]}")
-        called = dotted(value)
+        called = dotted_name(value)
         if called:
             root, dot, rest = called.partition(".")
             if root not in self.names:

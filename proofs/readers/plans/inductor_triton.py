@@ -25,10 +25,10 @@ from proofs.readers.plans.inductor_access import (
     KernelText,
     UnreadError,
     floor_divided,
-    multiplied,
+    multiply,
     unknown_number,
 )
-from proofs.readers.plans.script import dotted, integer
+from proofs.readers.plans.script import dotted_name, integer
 from tmmu.core.source import Source
 
 MODULES = frozenset(("tl", "triton", "triton_helpers", "libdevice", "tl_math", "math", "tlx"))
@@ -115,7 +115,7 @@ class _Kernel:
                 case ast.Expr(value=ast.Constant()):
                     pass
                 case ast.Expr(value=ast.Call(func=func, args=[], keywords=[])) if re.fullmatch(
-                    r"triton_helpers\.set_driver_to_\w+", dotted(func)
+                    r"triton_helpers\.set_driver_to_\w+", dotted_name(func)
                 ):
                     pass
                 case (
@@ -154,7 +154,7 @@ class _Kernel:
 
     def decorators(self, node: ast.FunctionDef) -> None:
         for each in node.decorator_list:
-            name = dotted(each.func if isinstance(each, ast.Call) else each)
+            name = dotted_name(each.func if isinstance(each, ast.Call) else each)
             if not name.startswith(("triton.", "triton_heuristics.")):
                 raise UnreadError(f"the decorator {name[:40]}", line_number(each))
 
@@ -208,7 +208,7 @@ class _Kernel:
 
     def loop(self, node: ast.For, name: str, call: ast.Call) -> None:
         """`for r0_offset in tl.range(0, r0_numel, R0_BLOCK):`, whose steps are blocks."""
-        if dotted(call.func) not in ("range", "tl.range", "tl.static_range") or not 1 <= len(call.args) <= 3:
+        if dotted_name(call.func) not in ("range", "tl.range", "tl.static_range") or not 1 <= len(call.args) <= 3:
             raise UnreadError("a loop over no range", line_number(node))
         for arg in (*call.args, *(keyword.value for keyword in call.keywords)):
             self.value(arg)
@@ -260,7 +260,7 @@ class _Kernel:
             case ast.BinOp(left=ast.Call() as left) if _program(left) == 1 and ast.unparse(node) == OF_TWO_AXES:
                 return _Block(axis=1)
             case ast.BinOp(left=left, op=op, right=right):
-                return self.computed(node, self.value(left), op, self.value(right), name)
+                return self.compute_value(node, self.value(left), op, self.value(right), name)
             case ast.UnaryOp(op=op, operand=operand):
                 found = self.no_pointer(node, self.value(operand))
                 return found.times(-1) if isinstance(op, ast.USub) and isinstance(found, Linear) else None
@@ -282,7 +282,7 @@ class _Kernel:
             raise UnreadError(f"{found.name} in a form that is not known", line_number(node))
         return found
 
-    def computed(self, node: ast.expr, one: _Value, op: ast.operator, other: _Value, name: str) -> _Value:
+    def compute_value(self, node: ast.expr, one: _Value, op: ast.operator, other: _Value, name: str) -> _Value:
         """Return what an operator gives."""
         if isinstance(one, _Block) and one.axis >= 0 and not one.by and isinstance(op, ast.Mult):
             assert isinstance(node, ast.BinOp)
@@ -306,7 +306,7 @@ class _Kernel:
             case ast.Sub():
                 return left - right
             case ast.Mult():
-                return multiplied(left, right)
+                return multiply(left, right)
             case ast.FloorDiv() | ast.Mod() if left.bounds()[0] >= 0:  # Triton rounds towards 0
                 found = floor_divided(left, right)
                 if found is not None and isinstance(op, ast.Mod):
@@ -344,7 +344,7 @@ class _Kernel:
 
     def call(self, node: ast.Call) -> _Value:
         """Return what a call gives. A load or a store is an access."""
-        callee = dotted(node.func)
+        callee = dotted_name(node.func)
         if _program(node) is not None:
             return _Block(axis=_program(node) or 0)
         operands = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -390,7 +390,7 @@ class _Kernel:
 def _program(node: ast.Call) -> int | None:
     """Return the axis of `tl.program_id(axis)`, None of any other call."""
     arg = node.args[0] if node.args else next((each.value for each in node.keywords if each.arg == "axis"), None)
-    return integer(arg) if dotted(node.func) == "tl.program_id" else None
+    return integer(arg) if dotted_name(node.func) == "tl.program_id" else None
 
 
 def line_number(node: ast.AST) -> int:

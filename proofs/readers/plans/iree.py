@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, kept_of_arms
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, describe_branch_names
 from proofs.readers.plans.iree_commands import WINDOW
 from proofs.readers.plans.iree_control import FunctionControl
 from proofs.readers.plans.iree_slices import DumpState
@@ -60,7 +60,7 @@ def read(source: Source) -> ForeignPlan:
     if others:
         outside["functions without commands"] = f"they place no memory: {list_names(sorted(set(others)))}"
     if dump.memory.joined:
-        dump.approximations[kept_of_arms(dump.memory.joined)] = None
+        dump.approximations[describe_branch_names(dump.memory.joined)] = None
     reading = Reading(
         "IREE stream dump", ACCESSES_WORKED_OUT, tuple(dump.assumed), outside, tuple(dump.approximations),
         dump.memory.donated(),
@@ -207,7 +207,7 @@ class _Function(FunctionControl):
             sizes = SIZE.findall(body)
             if not results or len(sizes) != 1:
                 raise self.refuse("expected the size of an allocation")
-            self.allocate(results, self.number(sizes[0]), self.timed(operands))
+            self.allocate(results, self.number(sizes[0]), self.find_ended_executes(operands))
         elif op == "stream.resource.subview":
             window, earlier = WINDOW.search(body), WINDOW.search(before)
             if window is None or earlier is None or len(results) != 1:
@@ -216,7 +216,7 @@ class _Function(FunctionControl):
         elif op == "stream.resource.dealloca":
             self.free(body, results)
         elif op == "stream.timepoint.await":
-            self.now.host |= self.timed(operands)
+            self.now.host |= self.find_ended_executes(operands)
             awaited = SSA.findall(body.partition("=>")[2].partition(" : ")[0])
             if len(results) != len(awaited):
                 raise self.refuse(f"{len(results)} results of {len(awaited)} operands")
@@ -226,9 +226,9 @@ class _Function(FunctionControl):
                     for cell in self.within(ref):
                         self.ordered(cell, self.now.host.where(ref.ways) | self.apart)
         elif op == "stream.timepoint.chain_external":
-            self.chained |= self.timed(operands)
+            self.chained |= self.find_ended_executes(operands)
         elif op == "util.global.load" and "!stream.resource" in body:
-            self.loaded(body, results)
+            self.run_load(body, results)
         elif op == "util.global.store":
             if (symbol := SYMBOL.search(body)) is not None and "!stream.resource" in body:
                 self.initial_of(symbol[0])
@@ -241,7 +241,7 @@ class _Function(FunctionControl):
             self.called(body, results, operands)
         elif op == "stream.tensor.import":
             self.importing(body, results, operands)
-            self.times |= dict.fromkeys(results, self.timed(operands))
+            self.times |= dict.fromkeys(results, self.find_ended_executes(operands))
         elif op in ("stream.resource.load", "stream.resource.store"):
             self.by_the_host(op, body, before)
         elif op == "stream.file.read":
@@ -259,7 +259,7 @@ class _Function(FunctionControl):
         names = [operand for operand in operands if self.references.get(operand)]
         if names and op not in PURE and "!stream.resource" in body:
             raise self.unknown(op)
-        ended = self.timed(operands)
+        ended = self.find_ended_executes(operands)
         if op == "arith.select" and len(operands) > 2:  # it is one of them, not known which
             ended = self.times.get(operands[1], NEVER) & self.times.get(operands[2], NEVER)
         for result in results:
@@ -299,7 +299,7 @@ class _Function(FunctionControl):
             found |= self.imported[view]
         self.references[results[0]] = found
 
-    def loaded(self, body: str, results: list[str]) -> None:
+    def run_load(self, body: str, results: list[str]) -> None:
         """Run `%r = util.global.load @name : !stream.resource<…>`: one memory, however often loaded. spec: FP9.3"""
         symbol = SYMBOL.search(body)
         if len(results) != 1 or symbol is None:

@@ -57,7 +57,7 @@ class FunctionCommands(FunctionMemory):
         if not body.endswith("{"):
             raise self.refuse("expected the commands of an execute")
         head, _, bound = body.partition("with(")
-        self.current = self.now.host | self.timed(SSA.findall(head))
+        self.current = self.now.host | self.find_ended_executes(SSA.findall(head))
         for value, name, size in BOUND.findall(bound):
             if value not in self.references and size in self.constants:
                 self.external_resource(value, self.constants[size], self.constants[size])
@@ -70,7 +70,7 @@ class FunctionCommands(FunctionMemory):
         windows, earlier = WINDOW.findall(what), WINDOW.findall(old.partition("=>")[2])
         if len(windows) != 2 or len(earlier) != 2:
             raise self.refuse("expected a file and the window of a resource")
-        self.current = self.now.host | self.timed(SSA.findall(head))
+        self.current = self.now.host | self.find_ended_executes(SSA.findall(head))
         self.label = "stream.file.read"
         length = self.number(SSA.findall(what.partition(" : ")[0])[-1])
         self.access(windows[1][0], windows[1][1], earlier[1][1], length, reads=False, writes=True)

@@ -86,7 +86,7 @@ class FunctionControl(FunctionCommands, ABC):
             loop = _Loop(self.block_names(second[0]), (second[0] + 1, last), (at + 1, first), names)
         times = self.times_of(body) if op == "scf.for" else None
         if times is not None and times in range(ITERATIONS.stop):
-            handed = self.iterated(loop, values, times)
+            handed = self.run_iterations(loop, values, times)
             for k, result in enumerate(results):
                 self.bind(result, handed[k] if k < len(handed) else NamedValue())
             return last + 1
@@ -97,7 +97,7 @@ class FunctionControl(FunctionCommands, ABC):
     def turns(self, loop: _Loop, values: list[NamedValue], least: int) -> Iterator[Callable[[], list[NamedValue]]]:
         """Yield runs of `least` iterations, one, two, and more until one gets the memory that an earlier one had."""
         for count in range(least, ITERATIONS.stop):
-            yield partial(self.iterated, loop, values, count)
+            yield partial(self.run_iterations, loop, values, count)
             if count in ITERATIONS and self.is_settled:
                 return
         raise self.refuse(f"a loop hands on memory in turns of more than {ITERATIONS[-1]} iterations")
@@ -111,7 +111,7 @@ class FunctionControl(FunctionCommands, ABC):
             return None
         return max(0, -((lower - upper) // step))
 
-    def iterated(self, loop: _Loop, values: list[NamedValue], count: int) -> list[NamedValue]:
+    def run_iterations(self, loop: _Loop, values: list[NamedValue], count: int) -> list[NamedValue]:
         """Run `count` iterations, each with the values that the one before it has handed on. spec: FP9.6"""
         given = [self.memory_of(values)]
         for _ in range(count):

@@ -101,7 +101,7 @@ class FunctionMemory(FunctionText):
         """Return the memory that some names denote."""
         return frozenset[SliceReference]().union(*(self.references.get(name, ()) for name in names))
 
-    def timed(self, operands: Iterable[str]) -> EndedExecutes:
+    def find_ended_executes(self, operands: Iterable[str]) -> EndedExecutes:
         """Return the executes that have ended when all of some points in time are reached."""
         found = NEVER
         for operand in operands:
@@ -137,7 +137,7 @@ class FunctionMemory(FunctionText):
         spec: FP9.7, FP9.8
         """
         head, _, what = body.rpartition(" => ")[0].rpartition(" => ")
-        ended = self.now.host | self.timed(SSA.findall(head))
+        ended = self.now.host | self.find_ended_executes(SSA.findall(head))
         for name in SSA.findall(what.partition(" : ")[0]):
             for ref in in_order(self.known(name)):
                 arena = self.arenas[ref.resource]

@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from proofs.readers.plans.cells import WHOLE, CellMemory, Pointer
-from proofs.readers.plans.foreign_plan import ForeignPlan, kept_of_arms
+from proofs.readers.plans.foreign_plan import ForeignPlan, describe_branch_names
 from proofs.readers.plans.relax_kernels import Kernel, check_signature, read_kernel
 from proofs.readers.plans.script import (
     Names,
     ScriptValue,
     bits,
-    dotted,
+    dotted_name,
     extent,
     integer,
     integers,
@@ -27,7 +27,7 @@ from proofs.readers.plans.script import (
     last_uses,
     leave_arms,
     line_of,
-    parsed,
+    parse_script,
     string,
 )
 from tmmu.core.source import Source
@@ -104,7 +104,7 @@ class _Module:
         self.symbols: set[str] = set()
 
     def plan(self) -> ForeignPlan:
-        for top in parsed(self.source).body:
+        for top in parse_script(self.source).body:
             if isinstance(top, ast.ClassDef):
                 if (
                     self.title != "cls"
@@ -129,7 +129,7 @@ class _Module:
         if len(self.functions) > 1:
             self.outside["calls between functions"] = "each function is a separate run"
         if self.memory.joined:
-            self.approximations[kept_of_arms(self.memory.joined)] = None
+            self.approximations[describe_branch_names(self.memory.joined)] = None
         reading = Reading(
             TITLE, ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, tuple(self.approximations),
             self.memory.donated(), undecided=tuple(self.undecided),
@@ -155,11 +155,11 @@ class _Module:
             case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] in IMPORTED:
                 pass
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(keywords=[]) as call) if (
-                dotted(call.func) in OF_FILES
+                dotted_name(call.func) in OF_FILES
             ):
                 self.check_scalar(call, {}, OF_FILES)
                 self.symbols.add(name)
-            case ast.Expr(value=ast.Call(keywords=[]) as call) if dotted(call.func) in OF_MODULES:
+            case ast.Expr(value=ast.Call(keywords=[]) as call) if dotted_name(call.func) in OF_MODULES:
                 self.check_scalar(call, {}, OF_MODULES | frozenset(("I.vdevice", "I.dummy_global_info")))
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
@@ -196,12 +196,12 @@ class _Module:
             self.source.count_work(1)
             if isinstance(part, ast.Name) and part.id in names and names[part.id].every(self.source):
                 raise self.refuse(node, f"{part.id} is used in an expression that is not read")
-            callee = dotted(part.func) if isinstance(part, ast.Call) else ""
+            callee = dotted_name(part.func) if isinstance(part, ast.Call) else ""
             is_known = not isinstance(part, ast.Call) or callee in calls or callee in TYPES or SCALAR.fullmatch(callee)
             if not isinstance(part, SCALARS) or not is_known or (isinstance(part, ast.keyword) and part.arg is None):
                 what = f"a call of {callee or 'an expression'}" if isinstance(part, ast.Call) else type(part).__name__
                 raise self.refuse(node, f"an expression of Relax was expected, got {what}")
-            named = dotted(part) if isinstance(part, ast.Attribute) else ""
+            named = dotted_name(part) if isinstance(part, ast.Attribute) else ""
             if named.startswith(("cls.", f"{self.title}.")):
                 self.local(part)
             elif (
@@ -215,13 +215,13 @@ class _Module:
         """Check that the type of an element is one whose width is known."""
         assert isinstance(call, ast.Call)
         given = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
-        for dtype in (*given, *(call.args if dotted(call.func) == "R.dtype" else ())):
+        for dtype in (*given, *(call.args if dotted_name(call.func) == "R.dtype" else ())):
             if bits(string(dtype) or "") is None:
                 raise self.refuse(call, f"{ast.unparse(dtype)[:40]} is not an element type")
 
     def local(self, node: ast.AST) -> str:
         """Return the name of the function of the module that an expression such as `cls.name` denotes."""
-        root, _, name = dotted(node).partition(".")
+        root, _, name = dotted_name(node).partition(".")
         if root not in ("cls", self.title) or (name not in self.kernels and name not in self.functions):
             what = f"{ast.unparse(node)[:40]} is not a function of this module"
             raise self.refuse(node, what, "print the whole module: mod.script()")
@@ -230,7 +230,7 @@ class _Module:
     def parameter(self, name: str, annotation: ast.expr | None) -> ScriptValue:
         """State a parameter: tensors in separate memory, also those of a tuple, which stay unchanged. spec: FP7.11"""
         size = _tensor_bytes(annotation)
-        if isinstance(annotation, ast.Call) and dotted(annotation.func) == "R.Tuple":
+        if isinstance(annotation, ast.Call) and dotted_name(annotation.func) == "R.Tuple":
             parts = annotation.args[0].elts if len(annotation.args) == 1 and isinstance(
                 annotation.args[0], ast.Tuple | ast.List) else annotation.args  # fmt: skip
             return ScriptValue(items={k: self.parameter(f"{name}[{k}]", part) for k, part in enumerate(parts)})
@@ -278,7 +278,7 @@ class _Module:
             case ast.With(items=items):
                 for item in items:
                     opened = item.context_expr
-                    if not isinstance(opened, ast.Call) or dotted(opened.func) != "R.dataflow" or (
+                    if not isinstance(opened, ast.Call) or dotted_name(opened.func) != "R.dataflow" or (
                         opened.args or opened.keywords or item.optional_vars
                     ):  # fmt: skip
                         raise self.refuse(node, "expected a block of R.dataflow()")
@@ -350,7 +350,7 @@ class _Module:
         return found
 
     def call(self, node: ast.Call, names: Names, name: str, annotation: ast.expr | None) -> ScriptValue:
-        callee = dotted(node.func)
+        callee = dotted_name(node.func)
         if callee == "R.func_attr" or callee in TYPES or SCALAR.fullmatch(callee):
             self.check_scalar(node, names, TYPES | {"R.func_attr"})
             return ScriptValue()
@@ -456,7 +456,7 @@ class _Module:
     def check_stated(self, node: ast.Call, names: Names, first: int, most: int) -> None:
         """Check that an allocation has at most `most` operands, and those from `first` on no memory."""
         if len(node.args) > most:
-            raise self.refuse(node, f"{dotted(node.func)} has more than {most} operands")
+            raise self.refuse(node, f"{dotted_name(node.func)} has more than {most} operands")
         for arg in node.args[first:]:
             self.check_scalar(arg, names)
 
@@ -516,17 +516,17 @@ def _decorator(node: ast.expr) -> str:
     if isinstance(node, ast.Call) and not node.args and all(
         keyword.arg in FLAGS and isinstance(keyword.value, ast.Constant) for keyword in node.keywords
     ):  # fmt: skip
-        return dotted(node.func)
-    return dotted(node) or ast.unparse(node)[:40]
+        return dotted_name(node.func)
+    return dotted_name(node) or ast.unparse(node)[:40]
 
 
 def _is_tensor(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Call) and dotted(node.func) == "R.Tensor"
+    return isinstance(node, ast.Call) and dotted_name(node.func) == "R.Tensor"
 
 
 def _listed(node: ast.expr | None) -> tuple[int, ...] | None:
     """Return the integers of `R.shape([…])`, None if it has symbols."""
-    is_shape = isinstance(node, ast.Call) and dotted(node.func) == "R.shape" and len(node.args) == 1
+    is_shape = isinstance(node, ast.Call) and dotted_name(node.func) == "R.shape" and len(node.args) == 1
     return integers(node.args[0]) if isinstance(node, ast.Call) and is_shape else None
 
 
@@ -540,7 +540,7 @@ def _shaped(args: list[ast.expr]) -> int | None:
 
 def _tensor_bytes(node: ast.expr | None) -> int | None:
     """Return the bytes of `R.Tensor((…), dtype="…")`."""
-    if not isinstance(node, ast.Call) or dotted(node.func) != "R.Tensor" or not node.args:
+    if not isinstance(node, ast.Call) or dotted_name(node.func) != "R.Tensor" or not node.args:
         return None
     dtype = next((string(k.value) for k in node.keywords if k.arg == "dtype"), None)
     shape, width = integers(node.args[0]), bits(dtype or "")

@@ -11,7 +11,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
-from proofs.readers.plans.script import bits, dotted, extent, integers, line_of, string
+from proofs.readers.plans.script import bits, dotted_name, extent, integers, line_of, string
 from tmmu.core.source import Source
 
 STATEMENTS = (
@@ -112,7 +112,7 @@ class _KernelReading:
             for part in declared:
                 if isinstance(part, ast.Call):
                     self.check_call(part)
-            if not dotted(arg.annotation or node).startswith(SCALARS):
+            if not dotted_name(arg.annotation or node).startswith(SCALARS):
                 self.of[arg.arg] = k
                 self.declare(k, arg.annotation)
         parts = [part for statement in node.body for part in ast.walk(statement)]
@@ -164,12 +164,16 @@ class _KernelReading:
         if len(parameters) > 1 or (parameters and self.of.get(target.id, *parameters) not in parameters):
             raise self.refuse(value, f"{target.id} names several buffers")
         for k in parameters:
-            if target.id not in self.of and isinstance(value, ast.Call) and dotted(value.func) not in BUFFERS:
+            if target.id not in self.of and isinstance(value, ast.Call) and dotted_name(value.func) not in BUFFERS:
                 self.kernel.passes.add(k)
             self.of[target.id] = k
             self.named |= {id(target), *map(id, whole)}
             first = value.args[0] if isinstance(value, ast.Call) and value.args else None
-            if isinstance(value, ast.Call) and dotted(value.func) == "T.match_buffer" and isinstance(first, ast.Name):
+            if (
+                isinstance(value, ast.Call)
+                and dotted_name(value.func) == "T.match_buffer"
+                and isinstance(first, ast.Name)
+            ):
                 declared = ast.Call(value.func, value.args[1:], value.keywords)
                 self.declare(k, ast.copy_location(declared, value))
 
@@ -189,7 +193,7 @@ class _KernelReading:
             return above.attr in ADDRESSES
         if isinstance(above, ast.Subscript) and above.value is part:
             call = self.parents[id(above)]
-            return isinstance(call, ast.Call) and dotted(call.func) in ("T.match_buffer", "T.address_of")
+            return isinstance(call, ast.Call) and dotted_name(call.func) in ("T.match_buffer", "T.address_of")
         return True
 
     def store(self, target: ast.Subscript) -> None:
@@ -206,7 +210,7 @@ class _KernelReading:
             if isinstance(part, ast.Name) and part.id not in bound and part.id not in ("T", "range"):
                 raise self.refuse(part, f"no binding of {part.id}")
             if isinstance(part, ast.Attribute):
-                root, _, fact = dotted(part).partition(".")
+                root, _, fact = dotted_name(part).partition(".")
                 if root != "T" and fact not in FACTS | ADDRESSES | METHODS:
                     raise self.refuse(part, f"{ast.unparse(part)[:40]} is not read")
 
@@ -230,7 +234,7 @@ class _KernelReading:
 
     def check_call(self, call: ast.Call) -> None:
         """Refuse a call of anything but an intrinsic, and keywords that none has."""
-        callee = dotted(call.func)
+        callee = dotted_name(call.func)
         root, _, method = callee.rpartition(".")
         is_known = callee in INTRINSICS or callee == "range" or TYPES.fullmatch(callee)
         if not is_known and (root in ("", "T") or method not in METHODS):
@@ -245,7 +249,7 @@ class _KernelReading:
         above = self.parents.get(id(part))
         if isinstance(above, ast.Subscript) and above.value is part:
             call = self.parents[id(above)]
-            callee = dotted(call.func) if isinstance(call, ast.Call) else ""
+            callee = dotted_name(call.func) if isinstance(call, ast.Call) else ""
             if isinstance(call, ast.Attribute) or (isinstance(call, ast.Subscript) and call.value is above):
                 raise self.refuse(part, f"an element of {part.id} has parts that are not read")
             self.kernel.writes |= {k} if callee == "T.writes" else set()
@@ -260,7 +264,7 @@ class _KernelReading:
             elif not (above.attr in FACTS and not is_called) and not (above.attr == "vload" and is_called):
                 raise self.refuse(part, f"{part.id}.{above.attr} is not read")
         elif isinstance(above, ast.Call | ast.keyword):
-            callee = dotted(above.func) if isinstance(above, ast.Call) else ""
+            callee = dotted_name(above.func) if isinstance(above, ast.Call) else ""
             self.kernel.writes |= {k} if callee == "T.writes" else set()
             self.kernel.passes |= {k} if callee not in STATED else set()
         else:
@@ -268,9 +272,9 @@ class _KernelReading:
 
     def declare(self, k: int, declared: ast.expr | None) -> None:
         """Note the bytes that a parameter's declaration states, if they are known."""
-        if declared is not None and dotted(declared) == "T.handle":
+        if declared is not None and dotted_name(declared) == "T.handle":
             return
-        callee = dotted(declared.func) if isinstance(declared, ast.Call) else ""
+        callee = dotted_name(declared.func) if isinstance(declared, ast.Call) else ""
         if not isinstance(declared, ast.Call) or (callee not in BUFFERS and callee != "T.handle"):
             raise self.refuse(declared or self.node, "a parameter has no type that is read")
         options = {keyword.arg: keyword.value for keyword in declared.keywords}

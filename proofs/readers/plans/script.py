@@ -97,7 +97,7 @@ def leave_arms(
     return made
 
 
-def parsed(source: Source) -> ast.Module:
+def parse_script(source: Source) -> ast.Module:
     """The syntax tree. Raises INVALID_PLAN with the line of what is no Python, too long or too deep."""
     if len(source.data) > MAX_SCRIPT:
         raise source.refuse(f"more than {MAX_SCRIPT} bytes of Python", None, "use a smaller module")
@@ -124,7 +124,7 @@ def line_of(node: ast.AST) -> str:
     return f"line {getattr(node, 'lineno', 1)}"
 
 
-def dotted(node: ast.AST) -> str:
+def dotted_name(node: ast.AST) -> str:
     """`a.b.c` of such an expression, "" of any other."""
     parts = []
     while isinstance(node, ast.Attribute):
@@ -154,7 +154,7 @@ def integer(node: ast.AST | None) -> int | None:
         isinstance(node, ast.Call)
         and len(node.args) == 1
         and not node.keywords
-        and _INTEGER.fullmatch(dotted(node.func))
+        and _INTEGER.fullmatch(dotted_name(node.func))
     ):
         return integer(node.args[0])
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from proofs.readers.plans.foreign_plan import ForeignPlan
 from proofs.readers.plans.hlo import parse
-from proofs.readers.plans.hlo_in_place import InPlace, Operand, updated_operands
+from proofs.readers.plans.hlo_in_place import InPlace, Operand, find_updated_operands
 from proofs.readers.plans.hlo_module import Computation, HloModule, Instruction
 from proofs.readers.plans.hlo_opcodes import Reads, is_start
 from proofs.readers.plans.hlo_text import Index, Leaf
@@ -39,7 +39,7 @@ from proofs.readers.plans.xla_buffers import (
     find_shared_by_threads,
     read_assignment,
 )
-from proofs.readers.plans.xla_rows import ABSENT, DOMAIN, Binding, ByteRanges, Rows, shown
+from proofs.readers.plans.xla_rows import ABSENT, DOMAIN, Binding, ByteRanges, Rows, format_place
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.building import MisplacedTensor, StatedTensor
@@ -170,7 +170,7 @@ class _Flattening(Rows):
             if row is None and parameter is None and number < len(parameters):
                 continue  # neither has bytes
             if row is None or parameter is None:
-                raise self.refuse(f"the title aliases {shown(index)}, and only one of the pair has bytes", last)
+                raise self.refuse(f"the title aliases {format_place(index)}, and only one of the pair has bytes", last)
             if self.place(row) == self.place(parameter):
                 continue
             there, tensor = self.building.tensors[parameter], self.building.tensors[row]
@@ -244,7 +244,7 @@ class _Flattening(Rows):
                 names = (each.name, *(one.parameters()[0].name for one in (condition, body)))
                 placed = all((name, leaf.at) in self.slices for name in names)
                 if not placed and was.get(leaf.at) != carried.get(leaf.at):
-                    raise self.refuse(f"{each.name}{shown(leaf.at)} changes in the loop, and has no slice", each)
+                    raise self.refuse(f"{each.name}{format_place(leaf.at)} changes in the loop, and has no slice", each)
         return left
 
     def lay_out_branches(self, each: Instruction, operands: list[Binding], prefix: str, depth: int) -> Binding:
@@ -267,7 +267,7 @@ class _Flattening(Rows):
                     written.add(*self.place(row))
         for leaf in each.shape:
             if (each.name, leaf.at) not in self.slices and len({end.get(leaf.at) for end in ends}) > 1:
-                raise self.refuse(f"the arms of {each.name}{shown(leaf.at)} differ, and it has no slice", each)
+                raise self.refuse(f"the arms of {each.name}{format_place(leaf.at)} differ, and it has no slice", each)
         return ends[-1]
 
     def restore(self, each: Instruction, given: Binding, written: ByteRanges, prefix: str) -> Binding:
@@ -380,7 +380,7 @@ class _Flattening(Rows):
         if denial is not None:
             text = f"{tensor.name} is in the bytes of {each.operands[operands[0][0]]}, and {denial.why}"
             self.undecided[UndecidedConstruct(denial.kind, text)] = None
-        elif (leaf.at, operands[0]) not in updated_operands(each):
+        elif (leaf.at, operands[0]) not in find_updated_operands(each):
             self.is_shown = True
         self.building.tensors[row] = tensor._replace(shares=Shares.IN_PLACE, of=taken[0][1])
 

@@ -48,7 +48,7 @@ class Rows:
         found = self.slices.get((each.name, leaf.at))
         if found is None:
             if is_needed and leaf.bytes:
-                what = f"no slice is assigned to {each.name}{shown(leaf.at)}"
+                what = f"no slice is assigned to {each.name}{format_place(leaf.at)}"
                 raise self.refuse(what, each, BOTH)
             return None
         self.met.add((each.name, leaf.at))
@@ -57,7 +57,7 @@ class Rows:
         if size == 0:
             return None
         dtype = TYPES.get(leaf.dtype, "uint8")
-        name = self.tensor_names(f"{prefix}{each.name}{shown(leaf.at) if len(each.shape) > 1 else ''}")
+        name = self.tensor_names(f"{prefix}{each.name}{format_place(leaf.at) if len(each.shape) > 1 else ''}")
         self.source.count_work(2 + len(name) // NAME_PER_VISIT, f"line {each.line}")
         shares = Shares.NONE if of == NONE else Shares.VIEW
         rows = self.building.tensors
@@ -99,15 +99,17 @@ class Rows:
             base = parts.get(leaf.at)
             if base is None:
                 if leaf.bytes and is_whole:
-                    raise self.refuse(f"{each.name}{shown(leaf.at)} has no buffer", each)
+                    raise self.refuse(f"{each.name}{format_place(leaf.at)} has no buffer", each)
                 continue
             found[leaf.at] = base
             if base == ABSENT:
                 if (each.name, leaf.at) in self.slices:
-                    raise self.refuse(f"{each.name}{shown(leaf.at)} has a slice, and its constant none", each)
+                    raise self.refuse(f"{each.name}{format_place(leaf.at)} has a slice, and its constant none", each)
                 continue
             if self.building.tensors[base].bytes < leaf.bytes:
-                raise self.refuse(f"{each.name}{shown(leaf.at)} has more bytes than the value that it passes on", each)
+                raise self.refuse(
+                    f"{each.name}{format_place(leaf.at)} has more bytes than the value that it passes on", each
+                )
             row = self.make(each, leaf, prefix, is_needed=False, of=base)
             if row is not None:
                 found[leaf.at] = row
@@ -186,7 +188,7 @@ class Rows:
         return self.source.refuse(what, None if each is None else f"line {each.line}", fix)
 
 
-def shown(index: Index) -> str:
+def format_place(index: Index) -> str:
     """Return a place in a result as HLO writes it.
 
     >>> shown((1, 0))

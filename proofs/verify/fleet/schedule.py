@@ -21,7 +21,7 @@ from proofs.sharding.parts import Dimension
 from proofs.verify.fleet import results
 from proofs.verify.fleet.pools import Died, Pool
 from proofs.verify.fleet.results import Results
-from proofs.verify.fleet.worker import Judged, Task, unjudged
+from proofs.verify.fleet.worker import Judged, Task, unjudged_verdict
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.ranks import Member
 from proofs.verify.sources import Answers
@@ -76,7 +76,7 @@ class Fleet:
     _digests: dict[str, str] = field(default_factory=dict)
     _parts: dict[tuple[Dimension, ...], tuple[Dimension, ...]] = field(default_factory=dict)
 
-    def judged(self) -> Iterator[Done]:
+    def judge_files(self) -> Iterator[Done]:
         """Yield each file once, as they are judged. Raises `Disagreement`, OSError, and the errors of the pool."""
         versions, run = results.versions(), secrets.token_hex(16)
         yield from self._resumed()
@@ -99,7 +99,7 @@ class Fleet:
                 self._running.discard(task.number)
                 yield from self._died(task.number) if isinstance(came, Died) else self._came(task.number, came)
 
-    def counted(self, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    def count_verdicts(self, verdicts: Sequence[Verdict]) -> Iterator[str]:
         """The end of the output: how many plans have each verdict, and which are not proved. spec: V7.11"""
         found = Counter(verdict.verdict for verdict in verdicts)
         counts = [
@@ -216,7 +216,7 @@ class Fleet:
                 yield self._lost(other, self._failed[digest])
 
     def _lost(self, number: int, reason: str) -> Done:
-        return self._ended(number, unjudged(self.paths[number], self._options(number), reason), None)
+        return self._ended(number, unjudged_verdict(self.paths[number], self._options(number), reason), None)
 
     def _ended(self, number: int, verdict: Verdict, member: Member | None) -> Done:
         self.done += 1

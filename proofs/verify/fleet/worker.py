@@ -146,7 +146,7 @@ def _judged(task: Task) -> Judged:
     return Judged(verdict, key, ranks.member(verdict, stated), answers=_OWN.made)
 
 
-def unjudged(name: str, options: Options, reason: str) -> Verdict:
+def unjudged_verdict(name: str, options: Options, reason: str) -> Verdict:
     """The verdict on a file whose worker died each time: UNKNOWN, with the reason. spec: V7.9"""
     assumptions: dict[str, Any] = {
         **{what: {} for what in ("dims", "ranges", "steps", "shapes", "values", "defaults", "stated_sizes")},

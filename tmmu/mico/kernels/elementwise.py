@@ -267,13 +267,13 @@ def unary(node: NodeCall) -> list[KernelCall]:
     if x.dtype in SIGNED and node.op in UNARY_OF_INTEGERS:
         return [KernelCall(f"{name}_integer", (x.dtype,), (node.y.code, x.code, _count(node)))]
     if node.op == "Abs" and x.dtype in INTEGERS:
-        return copied(node)
+        return call_copy(node)
     parameters = (number(node.get(each, default), x.dtype) for each, default in UNARY[node.op][1])
     types = (node.of_type(x, FLOATS),)
     return [KernelCall(name, types, (node.y.code, x.code, _count(node), *parameters))]
 
 
-def copied(node: NodeCall, operand: int = 0, result: int = 0) -> list[KernelCall]:
+def call_copy(node: NodeCall, operand: int = 0, result: int = 0) -> list[KernelCall]:
     """Return the copy of the bytes of an operand to a result; none if the plan places both at one place. spec: MC3.5"""
     x, y = node.needed(operand), node.result(result)
     if y is None or x.code == y.code:
@@ -333,7 +333,7 @@ def bitwise(node: NodeCall) -> list[KernelCall]:
     return binary(node)
 
 
-def shifted(node: NodeCall) -> list[KernelCall]:
+def call_shift(node: NodeCall) -> list[KernelCall]:
     """Return the call of BitShift."""
     name = f"bit_shift_{str(node.get('direction')).lower()}"
     types = (node.of_type(node.x, UNSIGNED),)
@@ -351,20 +351,20 @@ def power(node: NodeCall) -> list[KernelCall]:
     return [KernelCall(name, types, _binary_arguments(node, node.x.code, node.needed(1).code))]
 
 
-def compared(node: NodeCall) -> list[KernelCall]:
+def call_comparison(node: NodeCall) -> list[KernelCall]:
     """Return the call of a comparison or a logical operator."""
     types = ("bool",) if node.op in LOGICAL else (*NUMBERS, "bool")
     arguments = _binary_arguments(node, node.x.code, node.needed(1).code)
     return [KernelCall(snake(node.op), (node.of_type(node.x, types),), arguments)]
 
 
-def folded(node: NodeCall) -> list[KernelCall]:
+def call_fold(node: NodeCall) -> list[KernelCall]:
     """Return the calls of Max, Min, Sum or Mean, which fold the operands into the result one after the other."""
     y, op = node.y, {"Sum": "Add", "Mean": "Add"}.get(node.op, node.op)
     operands = [node.needed(k) for k in range(len(node.operands))]
     types = (node.of_type(y, FLOATS if node.op == "Mean" else NUMBERS),)
     if len(operands) == 1:
-        return copied(node)
+        return call_copy(node)
     name = snake(op) if y.dtype in FLOATS else f"{snake(op)}_integer"
     calls, before = [], operands[0]
     for operand in operands[1:]:
@@ -418,7 +418,7 @@ def cast(node: NodeCall) -> list[KernelCall]:
     x, y = node.x, node.y
     types = (node.of_type(x, (*NUMBERS, "bool")), node.of_type(y, (*NUMBERS, "bool")))
     if x.dtype == y.dtype:
-        return copied(node)
+        return call_copy(node)
     if x.dtype in FLOATS and y.dtype in INTEGERS:
         bits, signed = BITS[y.dtype], y.dtype in SIGNED
         low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
@@ -437,7 +437,7 @@ def dropout(node: NodeCall) -> list[KernelCall]:
         if value is None or bool(np.asarray(value).any()):
             raise NoKernel("it may drop elements")
     mask = node.result(1)
-    calls = copied(node)
+    calls = call_copy(node)
     return [*calls, KernelCall("memset", (), (mask.code, "1", str(mask.count)))] if mask is not None else calls
 
 
@@ -450,14 +450,14 @@ RULES: dict[str, Rule] = {
     "IsInf": is_inf,
     **dict.fromkeys(("Add", "Div", "Mod", "Mul", "PRelu", "Sub"), binary),
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), bitwise),
-    "BitShift": shifted,
+    "BitShift": call_shift,
     "Pow": power,
-    **dict.fromkeys((*COMPARISONS, *LOGICAL), compared),
-    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), folded),
+    **dict.fromkeys((*COMPARISONS, *LOGICAL), call_comparison),
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), call_fold),
     "Clip": clip,
     "Where": where,
     "Cast": cast,
     "CastLike": cast,
     "Dropout": dropout,
-    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), copied),
+    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), call_copy),
 }

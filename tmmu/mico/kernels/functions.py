@@ -140,7 +140,7 @@ def suffix(dtype: str) -> str:
     return SHORT[dtype]
 
 
-def computed(dtype: str) -> str:
+def type_of_computation(dtype: str) -> str:
     """Return the C type in which elements are computed."""
     return COMPUTED.get(dtype, f"{dtype}_t")
 
@@ -161,14 +161,14 @@ def text_of(call: KernelCall) -> str:
         wide = dtype == "float64"
         number = str(k + 1) if k else ""
         words |= {
-            f"T{number}": computed(dtype), f"s{number}": suffix(dtype),
+            f"T{number}": type_of_computation(dtype), f"s{number}": suffix(dtype),
             f"f{number}": "" if wide else "f", f"F{number}": "" if wide else "F",
         }  # fmt: skip
     return Template(TEMPLATES[call.function]).substitute(words)
 
 
 def _define_load(dtype: str) -> str:
-    stored = {"float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t"}.get(dtype, computed(dtype))
+    stored = {"float16": "uint16_t", "bfloat16": "uint16_t", "bool": "uint8_t"}.get(dtype, type_of_computation(dtype))
     value = {
         "float16": "    return of_half(stored);",
         "bfloat16": "    uint32_t bits = (uint32_t)stored << 16;\n    float value;\n"
@@ -176,7 +176,8 @@ def _define_load(dtype: str) -> str:
         "bool": "    return stored != 0;",
     }.get(dtype, "    return stored;")
     return (
-        f"static inline {computed(dtype)} load_{suffix(dtype)}(const uint8_t *x, size_t i)\n{{\n    {stored} stored;\n"
+        f"static inline {type_of_computation(dtype)} load_{suffix(dtype)}(const uint8_t *x, size_t i)\n{{\n"
+        f"    {stored} stored;\n"
         f"    memcpy(&stored, x + i * sizeof stored, sizeof stored);\n{value}\n}}\n"
     )
 
@@ -187,9 +188,9 @@ def _define_store(dtype: str) -> str:
         "bfloat16": "    uint32_t bits;\n    memcpy(&bits, &value, sizeof bits);\n"
         "    uint16_t stored = (uint16_t)(value != value ? 0x7FC0u : (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);",
         "bool": "    uint8_t stored = value;",
-    }.get(dtype, f"    {computed(dtype)} stored = value;")
+    }.get(dtype, f"    {type_of_computation(dtype)} stored = value;")
     return (
-        f"static inline void store_{suffix(dtype)}(uint8_t *y, size_t i, {computed(dtype)} value)\n{{\n"
+        f"static inline void store_{suffix(dtype)}(uint8_t *y, size_t i, {type_of_computation(dtype)} value)\n{{\n"
         f"{made}\n    memcpy(y + i * sizeof stored, &stored, sizeof stored);\n}}\n"
     )
 

@@ -17,7 +17,7 @@ from tmmu.mico.kernels.node import (
     NodeCall,
     NoKernel,
     Operand,
-    collapsed,
+    collapse_dimensions,
     sizes,
     strides,
 )
@@ -156,7 +156,7 @@ def _walk(node: NodeCall, name: str, shape: Sequence[int], steps: Sequence[int],
 def _make_walk(
     name: str, y: Operand, x: Operand, shape: Sequence[int], steps: Sequence[int], first: int
 ) -> list[KernelCall]:
-    dims, (found,) = collapsed(shape, steps)
+    dims, (found,) = collapse_dimensions(shape, steps)
     written = [str(step) if step >= 0 else f"(size_t){step}" for step in found]
     array = f"(const size_t[]){{{', '.join(written)}}}"
     return [KernelCall(name, (word(y.dtype),), (y.code, x.code, str(first), str(len(dims)), sizes(dims), array))]
@@ -169,7 +169,7 @@ def transpose(node: NodeCall) -> list[KernelCall]:
     return _walk(node, "transpose", node.y.shape, [steps[axis] for axis in order])
 
 
-def sliced(node: NodeCall) -> list[KernelCall]:
+def call_slice(node: NodeCall) -> list[KernelCall]:
     """Return the call of Slice, whose limits must be known at generation."""
     x = node.x
     starts = node.get("starts") or node.known(1, "starts") or []
@@ -306,7 +306,7 @@ def trilu(node: NodeCall) -> list[KernelCall]:
     return [KernelCall("trilu", (word(x.dtype),), (node.y.code, x.code, *numbers, upper))]
 
 
-def counted(node: NodeCall) -> list[KernelCall]:
+def call_range(node: NodeCall) -> list[KernelCall]:
     """Return the call of Range."""
     types = (node.of_type(node.y, ("float32", "float64", "int16", "int32", "int64")),)
     return [KernelCall("range", types, (node.y.code, node.x.code, node.needed(2).code, str(node.y.count)))]
@@ -335,7 +335,7 @@ def by_shape(node: NodeCall) -> list[KernelCall]:
 
 RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
     "Transpose": transpose,
-    "Slice": sliced,
+    "Slice": call_slice,
     "Expand": expand,
     "Tile": tile,
     "DepthToSpace": depth_and_space,
@@ -346,7 +346,7 @@ RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
     "GatherElements": gather_elements,
     "Pad": pad,
     "Trilu": trilu,
-    "Range": counted,
+    "Range": call_range,
     "ConstantOfShape": constant_of_shape,
     "Shape": by_shape,
     "Size": by_shape,

@@ -152,7 +152,7 @@ def strides(shape: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def collapsed(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+def collapse_dimensions(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
     """Return the same walk over elements in the fewest dimensions possible, at least one.
 
     `steps` are the steps along the dimensions of `shape`, a list for each tensor. Dimensions of one element are
@@ -188,7 +188,7 @@ def broadcast(shape: Sequence[int], *operands: Operand) -> tuple[str, ...]:
         if len(own) != len(shape) or any(a not in (1, b) for a, b in zip(own, shape, strict=True)):
             raise NoKernel(f"an operand of {list(operand.shape)} is not broadcast to {list(shape)}")
         steps.append([0 if dim == 1 else step for dim, step in zip(own, strides(own), strict=True)])
-    dims, found = collapsed(shape, *steps)
+    dims, found = collapse_dimensions(shape, *steps)
     return (str(len(dims)), sizes(dims), *map(sizes, found))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tmmu.mico.kernels.elementwise import copied, snake
+from tmmu.mico.kernels.elementwise import call_copy, snake
 from tmmu.mico.kernels.functions import TEMPLATES
 from tmmu.mico.kernels.node import (
     FLOATS,
@@ -14,7 +14,7 @@ from tmmu.mico.kernels.node import (
     NodeCall,
     NoKernel,
     Operand,
-    collapsed,
+    collapse_dimensions,
     number,
     sizes,
     strides,
@@ -310,7 +310,7 @@ def group_normalization(node: NodeCall) -> list[KernelCall]:
     return [KernelCall("group_normalization", (node.of_type(x, FLOATS),), arguments)]
 
 
-def reduced(node: NodeCall) -> list[KernelCall]:
+def call_reduction(node: NodeCall) -> list[KernelCall]:
     """Return the call of a reduction over some axes or all."""
     x = node.x
     axes = node.get("axes") or node.known(1, "axes")
@@ -318,14 +318,14 @@ def reduced(node: NodeCall) -> list[KernelCall]:
         if node.get("noop_with_empty_axes", 0):
             if node.op not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"):
                 raise NoKernel("it has no kernel without axes")
-            return copied(node)
+            return call_copy(node)
         axes = list(range(x.rank))
     over = {node.axis(axis) for axis in axes}
     if any(x.shape[d] == 0 for d in over):
         raise NoKernel("it reduces no elements")
     parts = []
     for dims in ([d for d in range(x.rank) if d not in over], [d for d in range(x.rank) if d in over]):
-        shape, (steps,) = collapsed([x.shape[d] for d in dims], [strides(x.shape)[d] for d in dims])
+        shape, (steps,) = collapse_dimensions([x.shape[d] for d in dims], [strides(x.shape)[d] for d in dims])
         parts += [str(len(shape)), sizes(shape), sizes(steps)]
     name = snake(node.op)
     if x.dtype not in FLOATS:
@@ -359,7 +359,7 @@ RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
     "BatchNormalization": batch_normalization,
     "GroupNormalization": group_normalization,
     "InstanceNormalization": group_normalization,
-    **dict.fromkeys((*REDUCTIONS, "ReduceLogSumExp"), reduced),
+    **dict.fromkeys((*REDUCTIONS, "ReduceLogSumExp"), call_reduction),
     "ArgMax": arg_extreme,
     "ArgMin": arg_extreme,
     "CumSum": cum_sum,

@@ -126,7 +126,7 @@ class Trace:
         for record in allocation(plan, tensor_map):
             self.add(record)
 
-    def replanned(self, record: ReplanRecord) -> None:
+    def append_replan(self, record: ReplanRecord) -> None:
         """Append the record that the plan was exchanged at the safepoint before iteration `record.t`."""
         self.add(record.to_object())
 

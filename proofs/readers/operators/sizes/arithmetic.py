@@ -35,7 +35,7 @@ def is_integer(dtype: str) -> bool:
     return dtype.lstrip("u") in ("int8", "int16", "int32", "int64")
 
 
-def truncated(a: Dim, b: Dim) -> Dim:
+def divide_towards_zero(a: Dim, b: Dim) -> Dim:
     """Return a / b, rounded towards zero."""
     if isinstance(a, int) and isinstance(b, int):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -154,7 +154,7 @@ def _function(
 add = each(lambda a, b: a + b, np.add)
 subtract = each(lambda a, b: a - b, np.subtract)
 multiply = each(lambda a, b: a * b, np.multiply)
-divide = each(truncated, np.divide)
+divide = each(divide_towards_zero, np.divide)
 sum_up = fold(lambda a, b: a + b, np.add, ordered=True)
 find_largest = fold(maximum_of, np.maximum)
 find_smallest = fold(minimum_of, np.minimum)
@@ -187,7 +187,7 @@ def take_remainder(call: Call, operands: Operands, results: list[TensorSize]) ->
     cells = _all_cells(operands)
     if call.dtype(0) in FLOATS:
         return [np.fmod(*cells)]
-    return [np.frompyfunc(lambda a, b: a - truncated(a, b) * b, 2, 1)(*cells)]
+    return [np.frompyfunc(lambda a, b: a - divide_towards_zero(a, b) * b, 2, 1)(*cells)]
 
 
 _remainder = each(_modulo)

@@ -252,11 +252,12 @@ def broadcast(*shapes: Shape) -> Shape:
     """
     rank = max(map(len, shapes))
     return tuple(
-        stretched([shape[axis] for shape in shapes if -axis <= len(shape)], shapes) for axis in range(-rank, 0)
+        broadcast_dimensions([shape[axis] for shape in shapes if -axis <= len(shape)], shapes)
+        for axis in range(-rank, 0)
     )
 
 
-def stretched(dims: Sequence[Dim], shapes: Sequence[Shape] = ()) -> Dim:
+def broadcast_dimensions(dims: Sequence[Dim], shapes: Sequence[Shape] = ()) -> Dim:
     """Return the dimension that several become together: the one that is not 1, which all others must equal."""
     found: Dim = 1
     for dim in dims:

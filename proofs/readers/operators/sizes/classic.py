@@ -65,7 +65,7 @@ def classes(call: Call) -> list[TensorSize]:
     return [TensorSize((rows,), "int64"), TensorSize((rows, len(numbers)), "float32")]
 
 
-def vectorized(call: Call) -> list[TensorSize]:
+def feature_vectorizer(call: Call) -> list[TensorSize]:
     """Return the size of FeatureVectorizer: matrices side by side. A list is a matrix of one row."""
     shapes = [size.shape if len(size.shape) == 2 else (1, *size.shape) for size in call.present()]
     if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
@@ -76,7 +76,7 @@ def vectorized(call: Call) -> list[TensorSize]:
     return [TensorSize((shapes[0][0], width), "float32")]
 
 
-def extracted(call: Call) -> list[TensorSize]:
+def array_feature_extractor(call: Call) -> list[TensorSize]:
     """Return the size of ArrayFeatureExtractor: the indices apply to the last axis. A vector is a matrix of one row."""
     if not call.shape(0):
         raise Misfit("a scalar has no features")

@@ -76,7 +76,7 @@ def slope(call: Call) -> list[TensorSize]:
     return [TensorSize(broadcast_to(call.shape(1), call.shape(0)), call.dtype(0))]
 
 
-def gated(call: Call) -> list[TensorSize]:
+def swiglu(call: Call) -> list[TensorSize]:
     """Return the size of SwiGLU: two operands of one shape."""
     return [TensorSize(same_shape(call.shape(0), call.shape(1), "gate and value"), call.one_type(0, 1))]
 

@@ -32,7 +32,7 @@ def constant_rule(call: Call) -> list[TensorSize]:
     return [constant(call.node)[0]]
 
 
-def filled(call: Call) -> list[TensorSize]:
+def constant_of_shape(call: Call) -> list[TensorSize]:
     """Return the size of ConstantOfShape: the listed shape, and the type of the one element, by default float32."""
     value, shape = call.attribute("value"), tuple(call.numbers(0))
     never_below(0, shape, f"a shape of {format_shape(shape)}")
@@ -44,7 +44,7 @@ def filled(call: Call) -> list[TensorSize]:
     return [TensorSize(shape, one.dtype)]
 
 
-def ranged(call: Call) -> list[TensorSize]:
+def number_range(call: Call) -> list[TensorSize]:
     """Return the size of Range: max(ceil((limit - start) / delta), 0) elements.
 
     Integers are exact; for floats see `steps`.

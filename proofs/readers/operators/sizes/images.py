@@ -157,7 +157,7 @@ def n_grams(call: Call) -> list[TensorSize]:
     return [TensorSize(found, "float32")]
 
 
-def suppressed(call: Call) -> list[TensorSize]:
+def non_max_suppression(call: Call) -> list[TensorSize]:
     """Return the size of NonMaxSuppression: none if no box may stay.
 
     Otherwise the number of boxes depends on the data.

@@ -76,11 +76,11 @@ def cut_by_steps(call: Call, operands: Operands, results: list[TensorSize]) -> l
         steps = integers(cells_of(operands, 4)).tolist() if call.has(4) else [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         axis = axis_of(axis, data.ndim)
-        data = np.take(data, np.array(taken(data.shape[axis], start, end, step), np.int64), axis)
+        data = np.take(data, np.array(slice_indices(data.shape[axis], start, end, step), np.int64), axis)
     return [data]
 
 
-def taken(length: int, start: int, end: int, step: int) -> range:
+def slice_indices(length: int, start: int, end: int, step: int) -> range:
     """Return the indices that a slice takes, by the text: ends from the back, then clamped by the sign of the step."""
     start, end = (place + length if place < 0 else place for place in (start, end))
     if step > 0:

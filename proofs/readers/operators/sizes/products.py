@@ -11,10 +11,10 @@ from proofs.readers.operators.sizes.call import (
     Shape,
     TensorSize,
     broadcast,
+    broadcast_dimensions,
     broadcast_to,
     format_shape,
     same,
-    stretched,
 )
 from tmmu.core.dims.expressions import Dim
 
@@ -86,7 +86,7 @@ def einsum(call: Call) -> list[TensorSize]:
     if not arrow:
         counts = Counter(left.replace("...", "").replace(",", ""))
         right = ("..." if dots else "") + "".join(sorted(each for each, times in counts.items() if times == 1))
-    found = {letter: stretched(dims, [tuple(dims)]) for letter, dims in letters.items()}
+    found = {letter: broadcast_dimensions(dims, [tuple(dims)]) for letter, dims in letters.items()}
     before, ellipsis, after = right.partition("...")
     if not set(before + after) <= found.keys() or len(set(before + after)) < len(before + after):
         raise Misfit(f"result {right!r} of equation {equation!r}")

@@ -23,7 +23,7 @@ from tmmu.core.dims.expressions import Dim
 from tmmu.core.dims.operations import minimum_of
 
 
-def reduced(call: Call) -> list[TensorSize]:
+def reduction(call: Call) -> list[TensorSize]:
     """Return the size of reductions: the listed axes, by default all, become 1 or vanish.
 
     Nothing changes if an empty list of axes requests a no-op.
@@ -65,7 +65,7 @@ def along(call: Call) -> list[TensorSize]:
     return [call.size(0)]
 
 
-def cumulated(call: Call) -> list[TensorSize]:
+def cumulative(call: Call) -> list[TensorSize]:
     """Return the size of CumSum and CumProd: like the operand. The axis is an operand of one element."""
     if call.dtype(1) not in ("int32", "int64") or call.shape(1) not in ((), (1,)):
         raise Misfit(f"its axis is {call.size(1)}")

@@ -39,7 +39,7 @@ def skip_norm(call: Call) -> list[TensorSize]:
     return [call.size(0)] * call.results
 
 
-def fused(call: Call) -> list[TensorSize]:
+def fused_product(call: Call) -> list[TensorSize]:
     """Return the size of FusedMatMul: a product of matrices, either transposed."""
     if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
         raise NotKnown("the dimensions of batches are turned")
@@ -49,7 +49,7 @@ def fused(call: Call) -> list[TensorSize]:
     return [TensorSize(_product(a, b), call.dtype(0))]
 
 
-def quantized(call: Call) -> list[TensorSize]:
+def quantized_product(call: Call) -> list[TensorSize]:
     """Return the size of DynamicQuantizeMatMul and MatMulIntegerToFloat: a product of matrices, as floats."""
     return [TensorSize(_product(call.shape(0), call.shape(1)), "float32")]
 
@@ -60,7 +60,7 @@ def _product(a: Shape, b: Shape) -> Shape:
     return matmul_shape(a, b)
 
 
-def packed(call: Call) -> list[TensorSize]:
+def packed_product(call: Call) -> list[TensorSize]:
     """Return the size of MatMulNBits: the last dimension becomes N."""
     count = call.attribute("N")
     if type(count) is not int or count < 1 or not call.shape(0):
@@ -89,7 +89,7 @@ def many_heads(call: Call) -> list[TensorSize]:
     return _alone(call, TensorSize((batch, length, call.shape(2)[2]), call.dtype(0)))
 
 
-def embedded(call: Call) -> list[TensorSize]:
+def embedding(call: Call) -> list[TensorSize]:
     """Return the sizes of EmbedLayerNormalization.
 
     They are a row of the word table for each token, a number for each text, and the sum.

@@ -59,7 +59,7 @@ def window(call: Call, kernel: Sequence[Dim], count: int) -> SlidingWindow:
     return SlidingWindow(kernel, strides, dilations, pads, auto)
 
 
-def slid(spatial: Shape, over: SlidingWindow) -> Shape:
+def count_windows(spatial: Shape, over: SlidingWindow) -> Shape:
     """Return how often a window fits each axis, rounded down."""
     found: list[Dim] = []
     for axis, dim in enumerate(spatial):
@@ -86,7 +86,7 @@ def _counted(count: Dim, dim: Dim, over: SlidingWindow, axis: int) -> Dim:
 
 def conv(call: Call) -> list[TensorSize]:
     """Return the size of Conv and ConvInteger: weights [M, C / group, kernel]. ConvInteger gives 32-bit integers."""
-    shape = convolved(call, call.shape(0), call.shape(1))
+    shape = convolution_shape(call, call.shape(0), call.shape(1))
     if call.node.op_type == "ConvInteger":
         return [TensorSize(shape, "int32")]
     if call.has(2):
@@ -96,13 +96,13 @@ def conv(call: Call) -> list[TensorSize]:
 
 def qlinear_conv(call: Call) -> list[TensorSize]:
     """Return the size of QLinearConv: scales and zero points in between. The type is the result's zero point's."""
-    shape = convolved(call, call.shape(0), call.shape(3))
+    shape = convolution_shape(call, call.shape(0), call.shape(3))
     if call.has(8):
         same_shape(call.shape(8), shape[1:2], "the bias and the channels of the result")
     return [TensorSize(shape, call.dtype(7))]
 
 
-def convolved(call: Call, data: Shape, weight: Shape) -> Shape:
+def convolution_shape(call: Call, data: Shape, weight: Shape) -> Shape:
     """Return the shape of a convolution."""
     group, kernel = call.attribute("group", 1), weight[2:]
     if len(data) != len(weight) or len(data) < 3 or group < 1:
@@ -113,12 +113,12 @@ def convolved(call: Call, data: Shape, weight: Shape) -> Shape:
     if isinstance(weight[0], int) and weight[0] % group:
         raise Misfit(f"{weight[0]} channels are not a multiple of {group} groups")
     same_shape(tuple(call.attribute("kernel_shape", kernel)), kernel, "kernel_shape and weights")
-    return (data[0], weight[0], *slid(data[2:], window(call, kernel, len(kernel))))
+    return (data[0], weight[0], *count_windows(data[2:], window(call, kernel, len(kernel))))
 
 
 def deform_conv(call: Call) -> list[TensorSize]:
     """Return the size of DeformConv: a convolution whose samples are moved by offsets."""
-    shape = convolved(call, call.shape(0), call.shape(1))
+    shape = convolution_shape(call, call.shape(0), call.shape(1))
     same_shape(call.shape(2)[2:], shape[2:], "offsets and result")
     return [TensorSize(shape, call.dtype(0))]
 
@@ -164,7 +164,7 @@ def pool(call: Call) -> list[TensorSize]:
         raise Misfit(f"'kernel_shape' is {kernel} for {format_shape(shape)}")
     over = window(call, kernel, len(shape) - 2)
     ceil = call.attribute("ceil_mode", 0) and over.auto == "NOTSET"  # the result of auto_pad is the same either way
-    inner = _rounded_up(call, shape[2:], over) if ceil else slid(shape[2:], over)
+    inner = _rounded_up(call, shape[2:], over) if ceil else count_windows(shape[2:], over)
     found = (*shape[:2], *inner)
     return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
 
