@@ -32,19 +32,24 @@ define need_python
 @$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv is missing: apt-get install python3-venv"; exit 1; }
 endef
 
+PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
+
+# install EXTRA [LOCK]: with LOCKED=1, as CI has it, the versions of that file, each compared with its digest.
+define install
+@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(if $(and $(LOCKED),$(2)),@$(PIP) --require-hashes -r $(2) && $(PIP) --no-deps --no-build-isolation -e .,@$(PIP) -e '.[$(1)]')
+endef
+
 # The stamps hold what was installed, so a changed pyproject.toml installs again.
 $(VENV)/user: pyproject.toml
 	$(need_python)
-	@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[report]'
+	$(call install,report,.ci/user.txt)
 	@touch $@
 
 $(VENV)/dev: pyproject.toml
 	$(need_python)
-	@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	$(call install,dev,.ci/dev.txt)
 	@touch $@ $(VENV)/user
 
 demo: $(VENV)/user
@@ -68,7 +73,7 @@ test: style
 
 # What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with llama.cpp.
 $(VENV)/tracers: $(VENV)/dev
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges,oracle,site]'
+	@$(PIP) -e '.[dev,torch,jax,judges,oracle,site]'
 	@touch $@
 
 test-full: $(VENV)/tracers style
@@ -90,14 +95,13 @@ kernel:
 
 # Linux on x86-64: the wheel has the kernel's program, linked statically.
 wheel: kernel
-	@TMMU_WHEEL_WITH_KERNEL=1 $(PYTHON) -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
+	@TMMU_WHEEL_WITH_KERNEL=1 $(if $(LOCKED),$(BIN)/python,$(PYTHON)) -m pip wheel -q --disable-pip-version-check \
+		--no-deps $(if $(LOCKED),--no-build-isolation) -w dist .
 	@ls dist/*.whl
 
 $(VENV)/site: pyproject.toml
 	$(need_python)
-	@echo 'installing tmmu and what it needs into $(VENV); a minute or two'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[site]'
+	$(call install,site)
 	@touch $@
 
 site: $(VENV)/site

@@ -70,7 +70,7 @@ def test_theory_program_and_what_coq_says_of_assumptions_are_installed_together(
     whole.parent.mkdir(parents=True)  # there may be kernels of other sources
     assert install.main() == 0
     theory = {f"theory/{name}{end}" for name in installed.ORDER for end in (".v", ".vo")}
-    assert files(whole) == theory | {"kernel", "kernel.json", "assumptions.txt"}
+    assert files(whole) == theory | {"kernel", "kernel.json", "libraries.json", "assumptions.txt"}
     assert (whole / "assumptions.txt").read_text() == f"{CLOSED}\n"
     assert list(whole.parent.iterdir()) == [whole]
     assert re.fullmatch(rf"the kernel is installed in {whole} \(\d+ s\)\n", capfd.readouterr().out)
@@ -109,10 +109,11 @@ def test_who_builds_at_the_same_time_does_no_harm(
             installed.digest(), installed.digest_of_file(installed.folder() / "kernel"), "0" * 64
         )
         (installed.folder() / "kernel.json").write_text(json.dumps(built._asdict()))
+        (installed.folder() / "libraries.json").touch()
 
     monkeypatch.setattr(install, "build", build)
     assert install.main() == 0
-    assert files(installed.folder()) == {"kernel", "kernel.json"}
+    assert files(installed.folder()) == {"kernel", "kernel.json", "libraries.json"}
 
 
 def test_a_folder_that_cannot_be_replaced_is_an_error(

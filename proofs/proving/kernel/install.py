@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from proofs.proving.kernel import libraries
 from proofs.proving.kernel.installed import (
     ORDER,
     PROGRAM,
@@ -34,7 +35,8 @@ from proofs.proving.kernel.installed import (
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
 NEEDED = ("coqc", "coqchk", "ocamlfind", "ocamlopt")
-STATIC = ("-ccopt", "-static") if sys.platform == "linux" else ()
+MAP = "linked.map"
+STATIC = ("-ccopt", "-static", "-ccopt", f"-Wl,-Map={MAP}") if sys.platform == "linux" else ()
 CLOSED = "Closed under the global context"
 
 
@@ -63,8 +65,9 @@ def main() -> int:
 
 
 def _is_whole(target: Path) -> bool:
-    """Return whether a folder has a program that can be run and has the recorded digest."""
-    return os.access(target / PROGRAM, os.X_OK) and read_build(target) is not None
+    """Return whether a folder has a program that can be run and has the recorded digest, with its libraries' record."""
+    runs = os.access(target / PROGRAM, os.X_OK) and read_build(target) is not None
+    return runs and (target / libraries.RECORD).is_file()
 
 
 def _tools() -> bool:
@@ -92,7 +95,8 @@ def _zarith() -> bool:
 def build(whole: Path, sources: Path = SOURCES) -> None:
     """Make the folder to install: the program `kernel`, which needs no other library, its digests, and the theory.
 
-    The theory is `theory/*.vo` and Coq's list of assumptions.
+    The theory is `theory/*.vo` and Coq's list of assumptions. On Debian, what the program contains of other libraries
+    is recorded with their licences, for wheels.
     """
     theory = whole / THEORY
     theory.mkdir(parents=True)
@@ -113,8 +117,19 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
             work,
         )  # fmt: skip
         shutil.move(work / PROGRAM, whole / PROGRAM)
+        _record_libraries(whole, work)
     of = KernelBuild(digest(sources), digest_of_file(whole / PROGRAM), digest_of_file(theory / "Theorems.vo"))
     (whole / STATED).write_text(json.dumps(of._asdict(), indent=1) + "\n")
+
+
+def _record_libraries(whole: Path, work: Path) -> None:
+    """Record what is linked, or why that is not known: `make wheel` refuses such a program, a user's own may be so."""
+    try:
+        linked = libraries.read_map((work / MAP).read_text())
+        found = libraries.find_libraries((work / path for path in linked), (work, Path(tempfile.gettempdir())))
+        libraries.write_record(whole, found)
+    except (OSError, ValueError) as error:
+        libraries.write_unknown(whole, str(error))
 
 
 def compile_file(theory: Path, name: str) -> str:
