@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel site test test-fast test-full models models-full kernel kernel-mutants style lint bench bench-peers mutation soak hunt clean help
+.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-full models models-full kernel kernel-mutants style lint bench bench-peers mutation soak hunt clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -98,6 +98,32 @@ wheel: kernel
 	@TMMU_WHEEL_WITH_KERNEL=1 $(if $(LOCKED),$(BIN)/python,$(PYTHON)) -m pip wheel -q --disable-pip-version-check \
 		--no-deps $(if $(LOCKED),--no-build-isolation) -w dist .
 	@ls dist/*.whl
+
+# The wheel as users have it: smoke runs on PYTHONS, the integration tests on one, from a folder without the sources.
+PYTHONS ?= $(PYTHON)
+wheel-test: wheel
+	@sh .ci/wheel.sh $(PYTHON) $(PYTHONS)
+
+# The versions that CI installs, each with its digests, for every system and Python that pyproject.toml admits.
+UV := $(VENV)/uv/bin
+LOCK = $(UV)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	--no-annotate --upgrade
+
+$(UV)/uv:
+	$(need_python)
+	@$(PYTHON) -m venv $(VENV)/uv
+	@$(UV)/python -m pip install -q --disable-pip-version-check uv pip-audit
+
+lock: $(UV)/uv
+	@$(LOCK) --extra report pyproject.toml .ci/build.in -o .ci/user.txt
+	@$(LOCK) --extra dev pyproject.toml .ci/build.in -o .ci/dev.txt
+
+# Exit code 1: a package has a known fault. Where the service of pip-audit is out of reach, that is said.
+audit: $(UV)/uv
+	@$(UV)/python .ci/audit.py $(UV)/pip-audit .ci/dev.txt
+
+coverage: $(VENV)/dev
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks.coverage
 
 $(VENV)/site: pyproject.toml
 	$(need_python)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from itertools import islice
 from pathlib import Path
 
@@ -156,6 +155,8 @@ class Printing:
 def _version(context: click.Context, _parameter: object, is_asked: bool) -> None:
     """Print which package and which kernel this is. spec: V6.10"""
     if is_asked and not context.resilient_parsing:
+        from importlib import metadata  # it takes as long to import as a small plan to check
+
         print_lines(f"verify-plan {metadata.version('tmmu')}", installed.description())
         context.exit()
 

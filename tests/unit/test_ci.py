@@ -6,9 +6,15 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from proofs.proving.kernel.install import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
+LOCKS = {"user.txt": "report", "dev.txt": "dev"}
+"""The lock files of CI, and the extra that each is for."""
 WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text()
 
 
@@ -29,8 +35,8 @@ def test_the_workflow_of_the_site_runs_its_target_alone() -> None:
 
 def test_the_script_is_of_targets_that_the_makefile_has() -> None:
     script = (ROOT / ".ci/run").read_text()
-    targets = re.findall(r"^make (\S+)$", script, re.MULTILINE)
-    assert targets == ["demo", "kernel", "test", "models"]
+    targets = re.findall(r"^make (\S+)", script, re.MULTILINE)
+    assert targets == ["demo", "kernel", "test", "models", "wheel-test"]
     assert "set -euo pipefail" in script.splitlines()
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
@@ -47,6 +53,50 @@ def test_every_version_of_python_that_is_declared_is_run() -> None:
     run = re.findall(r'"(3\.\d+)"', WORKFLOW)
     assert project["requires-python"] == f">={run[0]}"
     assert declared == run
+
+
+def test_what_another_project_made_is_named_by_its_digest() -> None:
+    """Actions, and packages: each version of a lock has digests, and no lock names where a package comes from."""
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", path.read_text())
+        assert used
+        assert [name for name in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name)] == []
+    for name in LOCKS:
+        text = (ROOT / ".ci" / name).read_text()
+        assert "LOCKED=1" in (ROOT / ".ci/run").read_text()
+        assert not re.search(r"https?:|--(extra-)?index|--find-links", text)
+        assert {len(re.findall("--hash=sha256:", entry)) > 0 for entry in _entries(text)} == {True}
+
+
+@pytest.mark.parametrize(("name", "extra"), LOCKS.items())
+def test_a_lock_has_a_version_of_each_requirement_that_it_admits(name: str, extra: str) -> None:
+    """On this Python; `make lock` writes the locks again."""
+    locked = {}
+    for entry in _entries((ROOT / ".ci" / name).read_text()):
+        one = Requirement(entry.partition(" \\\n")[0])
+        if one.marker is None or one.marker.evaluate():
+            locked[canonicalize_name(one.name)] = next(iter(one.specifier)).version
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(text) for text in project["dependencies"]]
+    extras = [extra]
+    for each in extras:
+        for one in map(Requirement, project["optional-dependencies"][each]):
+            if one.name == "tmmu":
+                extras += one.extras
+            else:
+                wanted.append(one)
+    refused = [
+        str(one)
+        for one in wanted
+        if (one.marker is None or one.marker.evaluate())
+        and not one.specifier.contains(locked.get(canonicalize_name(one.name), "0"))
+    ]
+    assert refused == []
+
+
+def _entries(lock: str) -> list[str]:
+    """The requirements of a lock, each with the lines of its digests."""
+    return re.findall(r"^(?:[^\s#].*\n(?:    .*\n)*)", lock, re.MULTILINE)
 
 
 def test_the_hook_of_pre_commit_runs_a_command_of_the_package_on_the_plans_of_a_folder() -> None:

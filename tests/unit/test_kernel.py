@@ -11,12 +11,13 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from proofs.proving.kernel import coq_file, install, installed
+from proofs.proving.kernel import coq_file, install, installed, libraries
 from proofs.proving.kernel.answer import NOT_ASKED, kernel_answer
 from proofs.proving.kernel.evidence import columns, words
 from proofs.proving.kernel.memory import VERSION
@@ -50,6 +51,7 @@ def record(program: Path) -> None:
     """Record of a program what `install` records as it builds one."""
     built = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "ab" * 32)
     (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
+    (program.parent / libraries.RECORD).write_text("[]")
 
 
 def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
@@ -148,27 +150,48 @@ def test_a_program_that_is_not_what_is_recorded_counts_as_not_installed_and_the_
 
 
 def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """spec: V6.10"""
+    """spec: V6.10, V6.12"""
     from proofs.proving.kernel import wheel
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    hook = wheel.KernelHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
-    data: dict[str, Any] = {"force_include": {}, "pure_python": True}
-    hook.initialize("standard", data)
-    assert data == {"force_include": {}, "pure_python": True}
-    monkeypatch.setenv(wheel.WANTED, "1")
-    hook.initialize("editable", data)
-    assert data == {"force_include": {}, "pure_python": True}
-    with pytest.raises(SystemExit, match="make kernel"):
+    metadata = SimpleNamespace(version="1.0")
+    hook = wheel.KernelHook(str(ROOT), {}, None, metadata, str(tmp_path), "wheel")
+    licence = wheel.LicenceHook(str(ROOT), {})
+    stated: dict[str, Any] = {}
+
+    def built() -> dict[str, Any]:
+        data: dict[str, Any] = {"force_include": {}, "sbom_files": [], "pure_python": True}
         hook.initialize("standard", data)
+        licence.update(stated)
+        return data
+
+    assert built() == {"force_include": {}, "sbom_files": [], "pure_python": True}
+    assert stated == {"license": "Apache-2.0"}
+    monkeypatch.setenv(wheel.WANTED, "1")
+    data: dict[str, Any] = {}
+    hook.initialize("editable", data)
+    assert data == {}
+    with pytest.raises(SystemExit, match="make kernel"):
+        built()
     program = installed.folder() / installed.PROGRAM
     program.parent.mkdir(parents=True)
     program.touch(0o755)
-    built = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "0" * 64)
-    (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
-    hook.initialize("standard", data)
-    included = {str(program.parent / name): f"proofs/proving/kernel/built/{name}" for name in ("kernel", "kernel.json")}
+    record(program)
+    libraries.write_unknown(program.parent, "there is no dpkg-query")
+    with pytest.raises(SystemExit, match=r"not known which libraries .* there is no dpkg-query"):
+        built()
+    (program.parent / libraries.RECORD).write_text(
+        '[{"package": "libgmp-dev", "version": "1", "source": "gmp", "source_version": "1"}]'
+    )
+    data = built()
+    names = ("kernel", "kernel.json", "libraries.json", "NOTICE", "licences")
+    [sbom] = data.pop("sbom_files")
+    assert [part["name"] for part in json.loads(Path(sbom).read_text())["components"]] == ["kernel", "gmp"]
+    included = {str(program.parent / name): f"proofs/proving/kernel/built/{name}" for name in names}
     assert data == {"force_include": included, "pure_python": False, "tag": wheel.TAG}
+    assert stated == {"license": "Apache-2.0 AND (LGPL-3.0-or-later OR GPL-2.0-or-later)"}
+    hook.finalize("standard", data, "")
+    assert not Path(sbom).exists()
 
 
 @pytest.mark.parametrize("name", [*(f"{name}.v" for name in installed.ORDER), "Extract.v", "main.ml"])

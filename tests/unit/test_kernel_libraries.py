@@ -105,7 +105,7 @@ def test_a_record_that_names_no_libraries_is_none(tmp_path: Path, text: str) -> 
 
 
 def test_a_wheel_states_the_licence_and_the_version_of_each_library() -> None:
-    terms = "Apache-2.0 AND (LGPL-3.0-or-later OR GPL-2.0-or-later) AND LGPL-2.1-only WITH OCaml-LGPL-linking-exception"
+    terms = "Apache-2.0 AND LGPL-2.1-only WITH OCaml-LGPL-linking-exception AND (LGPL-3.0-or-later OR GPL-2.0-or-later)"
     assert libraries.licence_of([OCAML, GMP]) == terms
     assert libraries.licence_of([]) == "Apache-2.0"
     document = libraries.build_document("1.0", "ab" * 32, [GMP, OCAML])

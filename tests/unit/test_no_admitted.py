@@ -67,9 +67,9 @@ MAY_LEAVE_OUT = {
     "tests/nightly/test_foreign_inductor.py", "tests/nightly/test_foreign_jax.py", "tests/nightly/test_foreign_out.py",
     "tests/nightly/test_their_ci.py",
     "tests/nightly/test_optimum_veripb.py",
-    "tests/nightly/test_hunt.py", "tests/nightly/test_other_planners.py",
+    "tests/nightly/test_hunt.py", "tests/nightly/test_other_planners.py", "tests/nightly/test_wheel.py",
 }  # fmt: skip
-"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, or rare wheels."""
+"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, rare wheels or the kernel."""
 
 
 def test_nothing_is_left_out_but_what_is_listed() -> None:

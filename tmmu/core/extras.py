@@ -12,7 +12,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Self
 
@@ -78,6 +77,8 @@ def requirements(extra: str) -> list[str]:
 
     Returns [] if the package is not installed, as in a checkout, or was installed before it had this extra.
     """
+    from importlib import metadata  # it takes longer to import than this module and all that it needs
+
     try:
         stated = [text.partition(";") for text in metadata.requires("tmmu") or ()]
     except metadata.PackageNotFoundError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 RECORD, NOTICE_FILE, LICENCES = "libraries.json", "NOTICE", "licences"
-"""Beside the program: what states the libraries, what a reader should know of them, and the folder of their licences."""
+"""Beside the program: the record of its libraries, a notice for readers, and the folder of their licences."""
 LICENCE = {
     "gmp": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "glibc": "LGPL-2.1-or-later",
