@@ -69,7 +69,7 @@ MAY_LEAVE_OUT = {
     "tests/nightly/test_optimum_veripb.py",
     "tests/nightly/test_hunt.py", "tests/nightly/test_other_planners.py", "tests/nightly/test_wheel.py",
 }  # fmt: skip
-"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, rare wheels or the kernel."""
+"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, a rare wheel, the kernel."""
 
 
 def test_nothing_is_left_out_but_what_is_listed() -> None:
