@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from proofs.proving.kernel import installed
+from tests.support import tools
 from tmmu.core import progress
 
 KERNEL = Path(__file__).parent / "integration" / "kernel"
-C_COMPILERS = ("gcc", "clang")
 LONG = KERNEL.with_name("models"), KERNEL.with_name("test_types.py")
 progress.INTERVAL_S = 3600.0  # what a command prints does not depend on how busy the machine is
 gc.disable()  # until tests are collected
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"LEFT OUT: tests/integration/kernel/{Path(path).name} (the kernel is not built: make kernel)"
         )
-    for compiler in C_COMPILERS:
+    for compiler in tools.C_COMPILERS:
         if shutil.which(compiler) is None:
             terminalreporter.write_line(f"LEFT OUT: C with {compiler} (not installed: apt-get install {compiler})")
 

@@ -16,10 +16,12 @@ import click
 
 from proofs.proving.kernel import installed
 from proofs.proving.solvers.option import solver_option, timeout_option
+from proofs.proving.solvers.process import start_ahead
 from proofs.verify import constructs, folders, formats, pairing, picture, ranks, text
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
 from proofs.verify.verdict import Verdict
+from proofs.verify.version import version_option
 from tmmu.core import canonical, flags
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import (
@@ -46,6 +48,9 @@ from tmmu.core.vocabulary import MODES, FixedByte
 from tmmu.plans import configuration_file, failed_models
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
+
+AT_ONCE = 2
+"""The solver processes that the verdict on a small plan uses at once: for its rows, and for the definition."""
 
 
 def _configuration(_context: object, _parameter: object, path: str | None) -> Configuration | None:
@@ -150,15 +155,6 @@ class Printing:
             print_lines(*constructs.lines(constructs.count(verdicts), verbose=self.verbose))
         codes = {verdict.exit for verdict in verdicts}
         return next(code for code in WORST_FIRST if code in codes)
-
-
-def _version(context: click.Context, _parameter: object, is_asked: bool) -> None:
-    """Print which package and which kernel this is. spec: V6.10"""
-    if is_asked and not context.resilient_parsing:
-        from importlib import metadata  # it takes as long to import as a small plan to check
-
-        print_lines(f"verify-plan {metadata.version('tmmu')}", installed.description())
-        context.exit()
 
 
 @click.command(
@@ -278,14 +274,7 @@ def _version(context: click.Context, _parameter: object, is_asked: bool) -> None
 @click.option(
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_version,
-    help="Show the version of the package, and which kernel it has, and exit.",
-)
+@version_option
 @gather_options("bindings", bindings_of)
 @gather_options("fixed", _fixed)
 @gather_options("solving", Solving)
@@ -343,6 +332,7 @@ def _written_into(into: ProofFolders) -> tuple[tuple[str, str | None], ...]:
 
 def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str | None) -> int:
     """Judge one plan after the other, print each verdict at once, and write the report."""
+    start_ahead(options.solving.solvers[0], AT_ONCE)
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tmmu.core import process
 
 
@@ -13,7 +15,8 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """The exit code of one command line of verify-plan."""
-    return process.run_command("proofs.verify.command", arguments)
+    is_version = (sys.argv[1:] if arguments is None else arguments) == ["--version"]
+    return process.run_command(f"proofs.verify.{'version' if is_version else 'command'}", arguments)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from tests.support.c_programs import (
     drawn_inputs,
     planned,
 )
+from tests.support.tools import require_program
 from tmmu.cli.entry import run as tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.examples import mico
@@ -59,10 +60,11 @@ def test_the_c_computes_what_the_model_computes(name: str, layout: str, folder: 
     plan, model = planned(path, layout), onnx.load(path)
     inputs = drawn_inputs(model)
     expected = by_runtime(model, inputs)
-    kinds = [(False, compilers()[0]), (True, compilers()[-1])]
-    flags = SANITIZED
-    if name == "resnet8":  # its convolutions take seconds under sanitizers, under which the nightly tests run them
-        kinds, flags = kinds[LAYOUTS.index(layout) % 2 :][:1], (*WARNINGS, "-O2")
+    slow = name == "resnet8"  # its convolutions take seconds under sanitizers, under which the nightly tests run them
+    flags = (*WARNINGS, "-O2") if slow else SANITIZED
+    kinds = [(False, compilers(flags)[0]), (True, compilers(flags)[-1])]
+    if slow:
+        kinds = kinds[LAYOUTS.index(layout) % 2 :][:1]
     for static, compiler in kinds:
         made = CProgram(plan, path, tmp_path / f"{static}", static=static)
         found = made.outputs(made.build(compiler, flags), inputs, expected)
@@ -92,7 +94,7 @@ def test_the_heap_is_the_footprint_and_what_aligns_it(name: str, layout: str, fo
     made = CProgram(plan, path, tmp_path / "c")
     wrap = tmp_path / "wrap.c"
     wrap.write_text(COUNTING)
-    program = made.build(compilers()[0], (*WARNINGS, "-O2"), [wrap], "-Wl,--wrap=malloc")
+    program = made.build(compilers(WARNINGS)[0], (*WARNINGS, "-O2"), [wrap], "-Wl,--wrap=malloc")
     done = made.execute(program, drawn_inputs(onnx.load(path)))
     found = [int(line.split()[1]) for line in done.stdout.splitlines()]
     arenas = {arena.name: n for n, arena in enumerate(plan.allocation.arenas)}
@@ -124,7 +126,7 @@ def test_static_arrays_have_the_sizes_of_micos_pools(name: str, total: list[int]
     """The object file has what the document's table states, and nothing allocates. spec: MC3.2, MC3.7"""
     path = saved(name, folder)
     made = CProgram(planned(path, "pools"), path, tmp_path / "c", static=True)
-    for compiler in compilers():
+    for compiler in compilers(()):
         subprocess.run([compiler, "-O2", "-c", "model.c", "main.c"], cwd=made.folder, check=True)
         listed = subprocess.run(
             ["nm", "-S", "model.o", "main.o"], cwd=made.folder, check=True, capture_output=True, text=True
@@ -160,7 +162,7 @@ def test_a_storage_that_is_put_over_a_live_one_shows(layout: str, folder: Path, 
         moved = list(offset)
         moved[other] = offset[one]
         made = CProgram(_with_offsets(plan, moved), path, tmp_path / str(tried))
-        done = made.execute(made.build(compilers()[0], (*WARNINGS, "-O2")), inputs)
+        done = made.execute(made.build(compilers(WARNINGS)[0], (*WARNINGS, "-O2")), inputs)
         found = np.frombuffer((made.folder / "outputs").read_bytes(), np.float32)
         assert done.returncode != 0 or abs(found - right).max() > 1e-3, name
         tried += 1
@@ -206,7 +208,8 @@ def test_the_same_plan_gives_the_same_files(folder: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("weights", ["embed", "file"])
 def test_both_build_files_make_the_program(tool: str, weights: str, folder: Path, tmp_path: Path) -> None:
     """Make is run in the folder and CMake beside it, and the program elsewhere. spec: MC2.6"""
-    assert shutil.which(tool), f"{tool} is not installed: apt-get install {tool}"
+    require_program(tool)
+    compilers(SANITIZED if tool == "make" else WARNINGS)
     path = saved("mlp", folder)
     made = CProgram(planned(path), path, tmp_path / "c", weights=weights)
     if tool == "make":

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofs.verify import entry as verifier
-from tests.support.c_programs import compilers
+from tests.support.tools import require_compiler
 from tmmu.core.canonical import read_bounded
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -36,6 +36,7 @@ def block(language: str) -> str:
 def printed(folder: Path, program: str, compiler: str = "gcc") -> tuple[int, bytes]:
     """What a C program writes, and its exit code."""
     command = COMPILERS[compiler]
+    require_compiler(*command, *STRICT)
     (folder / "print.c").write_text(program)
     built = [*command, *STRICT, "print.c", "-o", "print"]
     made = subprocess.run(built, cwd=folder, capture_output=True, text=True, check=False)
@@ -44,7 +45,7 @@ def printed(folder: Path, program: str, compiler: str = "gcc") -> tuple[int, byt
     return ran.returncode, ran.stdout
 
 
-@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_the_page_compiles_and_its_plan_is_proved(
     compiler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,7 +96,7 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("compiler", [name for name, command in COMPILERS.items() if command[0] in compilers()])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_every_call_reads_as_its_statement(compiler: str, tmp_path: Path) -> None:
     """Names of quotes, arrows, other scripts and bytes that are no text; every word. spec: FP10.1, FP10.2"""
     code, text = printed(tmp_path, ALL, compiler)

@@ -5,21 +5,19 @@ spec: RP1.1, RP1.2, RP1.3, RP1.5, RP1.7
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.tools import require_browser
 from tmmu import Graph
 from tmmu import plan as planned
 from tmmu.report.arena_map import arena_maps, step_names
 from tmmu.report.page import page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("apt-get install chromium", allow_module_level=True)  # in which the page is shown
+CHROMIUM = require_browser()
 playwright = pytest.importorskip("playwright.sync_api")  # which drives the browser
 
 Shown = tuple[Any, list[str], list[str]]

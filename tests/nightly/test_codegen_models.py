@@ -6,7 +6,6 @@ spec: MC2.5, MC4.3, MC4.4, MC4.8, MC5.2
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from tests.support.c_programs import (
     planned,
     weighted,
 )
+from tests.support.tools import C_COMPILERS, require_compiler, require_program
 from tmmu import examples
 
 NETWORKS: dict[str, dict[str, int]] = {
@@ -58,14 +58,17 @@ def test_large_networks_compute_what_a_runtime_computes(name: str, layout: str, 
     expected = ReferenceEvaluator(model).run(None, inputs) if half else by_runtime(model, inputs)
     made = CProgram(planned(path, layout, dims=NETWORKS[name]), path, tmp_path / "c")
     flags = SANITIZED if name == "mico-vgg" else (*WARNINGS, "-O2")
-    for one, other in zip(made.outputs(made.build(compilers()[0], flags), inputs, expected), expected, strict=True):
+    for one, other in zip(
+        made.outputs(made.build(compilers(flags)[0], flags), inputs, expected), expected, strict=True
+    ):
         assert_close(one, other, 1.6e-2 if half else 1e-5)
 
 
-@pytest.mark.parametrize("compiler", compilers())
+@pytest.mark.parametrize("compiler", C_COMPILERS)
 @pytest.mark.parametrize("layout", ["packed", "slots", "pools"])
 @pytest.mark.parametrize("static", [False, True])
 def test_resnet8_runs_under_sanitizers(compiler: str, layout: str, static: bool, folder: Path, tmp_path: Path) -> None:
+    require_compiler(compiler, *SANITIZED)
     path = saved("resnet8", folder)
     model = onnx.load(path)
     inputs = drawn_inputs(model)
@@ -85,8 +88,8 @@ def test_kernels_are_right_at_every_level_of_optimization(seed: int, tmp_path: P
     like = [result for results in expected for result in results]
     for static, compiler, flags in (
         (False, compilers()[0], (*SANITIZED, "-O2")),
-        (True, compilers()[-1], (*WARNINGS, "-O3")),
-        (True, compilers()[0], (*WARNINGS, "-O3", "-march=native")),
+        (True, compilers(WARNINGS)[-1], (*WARNINGS, "-O3")),
+        (True, compilers(WARNINGS)[0], (*WARNINGS, "-O3", "-march=native")),
     ):
         made = CProgram(plan, path, tmp_path / "-".join((compiler, *flags[-2:])), static=static)
         found = iter(made.outputs(made.build(compiler, flags), inputs, like))
@@ -98,10 +101,10 @@ def test_kernels_are_right_at_every_level_of_optimization(seed: int, tmp_path: P
 @pytest.mark.parametrize("layout", ["packed", "pools"])
 def test_valgrind_finds_nothing(layout: str, folder: Path, tmp_path: Path) -> None:
     """No read of bytes that nothing has written, none outside, and nothing is left allocated."""
-    assert shutil.which("valgrind"), "valgrind is not installed: apt-get install valgrind"
+    require_program("valgrind")
     path = saved("lenet", folder)
     made = CProgram(planned(path, layout), path, tmp_path / "c")
-    program = made.build(compilers()[0], (*WARNINGS, "-O1"))
+    program = made.build(compilers(WARNINGS)[0], (*WARNINGS, "-O1"))
     drawn_inputs(onnx.load(path))["x"].tofile(made.folder / "inputs")
     done = subprocess.run(
         ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", str(program), "inputs", "outputs"],

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 import tmmu
+from tests.support.tools import require_browser
 
 pytest.importorskip("mkdocs")  # which builds it: pip install '.[site]'
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("apt-get install chromium", allow_module_level=True)  # in which it is shown
+CHROMIUM = require_browser()
 ROOT = Path(__file__).resolve().parents[2]
 LEFT = shutil.ignore_patterns(".venv", ".git", "site", "demo", "dist", "__pycache__", ".hypothesis", ".*_cache")
 

@@ -7,7 +7,6 @@ every layout.
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from tests.support.tools import require_compilers
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
 from tmmu.mico import generate
@@ -34,14 +34,10 @@ SANITIZED = (*WARNINGS, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-re
 WITHIN = {"float64": 1e-10, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
 """How far floats may be off, of the largest."""
 
-COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-"""Those that are installed; the summary of a test run names the others."""
 
-
-def compilers() -> list[str]:
-    """The compilers to use. A machine without any fails here, with what to do."""
-    assert COMPILERS, "no C compiler is installed: apt-get install gcc clang"
-    return COMPILERS
+def compilers(flags: Sequence[str] = SANITIZED) -> list[str]:
+    """The compilers that can build with these flags; without any, the test is left out."""
+    return require_compilers(*flags)
 
 
 def accepted(_plan: Plan, _model: str) -> Any:

@@ -6,6 +6,7 @@ spec: V7.1 to V7.12, V6.2
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields, is_dataclass, replace
@@ -332,7 +333,7 @@ def test_versions_are_of_all_that_judges(part: str, tmp_path: Path, monkeypatch:
     elif part == "kernel":
         program.write_text("2")
     else:
-        monkeypatch.setattr(results.metadata, "version", lambda _: "0")
+        monkeypatch.setattr(importlib.metadata, "version", lambda _: "0")
     assert results.versions.__wrapped__() != before
 
 

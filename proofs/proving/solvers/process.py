@@ -107,9 +107,7 @@ class SolverProcess:
         if failure is not None:
             self.end()
             try:
-                self._process = subprocess.Popen(
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-                )
+                self._process = _open(self._command)
             except OSError as error:
                 return f"the solver cannot be started: {error}"
             version, failure = self._ask(None, START_S)
@@ -202,6 +200,21 @@ def require_solvers(names: Iterable[str], doing: str) -> None:
     for name in names:
         if name in EXTRAS:
             require_package(name, doing, EXTRAS[name])
+
+
+def start_ahead(name: str, count: int) -> None:
+    """Start children of a solver and keep them for the solvers that will need them.
+
+    They import the solver while this process reads a plan, which takes as long. One that cannot be started is not kept.
+    """
+    for _ in range(count):
+        with contextlib.suppress(OSError):
+            _kept.append((command_of(name), _open(command_of(name))))
+
+
+def _open(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    """Start a child. Raises OSError."""
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:

@@ -19,7 +19,6 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,8 @@ def versions() -> str:
 
 def _version(package: str) -> str:
     """The version of an installed package; of the second solver, which may be absent, that it is."""
+    from importlib import metadata  # it takes longer to import than this module
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
