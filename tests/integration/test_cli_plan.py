@@ -216,6 +216,7 @@ def test_a_plan_with_a_false_hash_is_not_written(
     assert "plan_hash" in err
 
 
+@pytest.mark.checkout
 def test_no_flag_goes_around_the_check() -> None:
     """Whatever the flags, `plan` calls `check` before it writes, and writes what was checked."""
     source = (ROOT / "tmmu/cli/plan.py").read_text()

@@ -177,6 +177,7 @@ def test_whoever_may_not_install_is_told_what(
     assert capsys.readouterr().err == 3 * f"Coq and OCaml are needed: sudo {COMMAND}\n"
 
 
+@pytest.mark.checkout
 def test_the_module_can_be_run_before_anything_is_installed(
     tools: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -249,6 +250,7 @@ def test_what_takes_long_is_announced(
     assert (tmp_path / "said_by_then").read_text().startswith("installing coq, ")
 
 
+@pytest.mark.checkout
 def test_the_tests_that_need_it_are_left_out_by_name(tmp_path: Path) -> None:
     away = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     command = [

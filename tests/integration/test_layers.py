@@ -175,6 +175,7 @@ def circles(sources: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.checkout
 def test_every_module_imports_only_what_its_layer_allows() -> None:
     found = modules(ROOT)
     assert len(found) > 40

@@ -18,6 +18,7 @@ from tmmu.cli.commands import COMMANDS
 README = (ROOT / "README.md").read_text("utf-8")
 
 
+@pytest.mark.checkout
 def test_the_commands_of_the_readme_end_and_print_as_it_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # the kernel counts as not installed
     work = tmp_path / "work"

@@ -30,6 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.checkout
 def test_a_tutorial_does_what_it_states(page: Path, folder: Path) -> None:
     if page.stem == "operator":
         for package in ("tmmu", "proofs"):

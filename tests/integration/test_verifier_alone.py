@@ -21,6 +21,7 @@ from tmmu.ir import files
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 
+pytestmark = pytest.mark.checkout
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = ROOT / "tests/corpus/foreign"
 PAGE = (ROOT / "spec/in-their-ci.md").read_text()

@@ -22,7 +22,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
+from proofs.proving.kernel import installed
 from tmmu.cli.entry import run as tmmu
 from tmmu.core.process import run_command
 
@@ -39,6 +41,7 @@ VARYING = tuple(
         (r'"sources": "[0-9a-f]{64}"', '"sources": "DIGEST"'),
         (r"z3 \d[\d.]*\d", "z3 VERSION"),
         (r"\b\d+\.\d+ s\b", "TIME s"),
+        (r"mean \d+\.\d+, worst \d+\.\d+", "mean RATIO, worst RATIO"),
         (r'(allocation_time_ns"?[=:] ?)\d+', r"\1TIME"),
         (r"not TOML: .*; ", "not TOML: REASON; "),
         (r"canonical CBOR (\w+) \(.*\);", r"canonical CBOR \1 (REASON);"),
@@ -109,7 +112,12 @@ def ran(command: str, folder: Path) -> Ran:
 
 def replayed(session: Path) -> Iterator[Ran | str]:
     """Each command of a session after it ran; comments and empty lines as they are."""
-    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), _environment(XDG_DATA_HOME=f"{name}/.data"):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        contextlib.chdir(name),
+        _environment(XDG_DATA_HOME=f"{name}/.data"),
+        patch.object(installed, "PACKAGED", Path(name, ".data")),
+    ):
         for part in commands(session.read_text()):
             yield part if part.startswith("#") or not part else ran(part, Path(name))
 

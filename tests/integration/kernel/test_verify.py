@@ -87,6 +87,7 @@ def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch
     )  # fmt: skip
 
 
+@pytest.mark.checkout
 def test_a_kernel_that_is_required_and_not_installed_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,12 +116,14 @@ def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["coqc", *flags, "Plan.v"], cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.checkout
 def test_a_plan_is_proved_inside_coq(tmp_path: Path) -> None:
     assert verified(saved(CHAIN, tmp_path), "--coq", str(tmp_path / "coq"))[0] == 0
     done = compiled(tmp_path / "coq")
     assert (done.returncode, done.stdout.count("Closed under the global context")) == (0, 2), done.stderr
 
 
+@pytest.mark.checkout
 def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
     plan = changed(training_plan(6, seed=3), "storages", 2, offset=0)
     theory = installed.find_theory()
@@ -134,6 +137,7 @@ def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
     assert "The term" in done.stderr or "Unable to unify" in done.stderr, done.stderr
 
 
+@pytest.mark.checkout
 def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time(tmp_path: Path) -> None:
     wrong = saved(changed(CHAIN, "storages", 0, offset=1), tmp_path)
     assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
