@@ -22,6 +22,7 @@ from pathlib import Path
 from proofs.model_check import messages
 from proofs.model_check.manifest import SUCCESS, Run, WrongManifest
 from proofs.model_check.messages import TLCReport
+from tmmu.core import children
 
 MEANING = {
     0: "success", 10: "an assumption is false", 11: "deadlock", 12: "an invariant is violated",
@@ -131,14 +132,12 @@ def run_tlc(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | 
             lay_out(run, folder)
             program, *line = command_line(run, java, archive, folder, graph)
             with _classes(java, archive) as options:
-                done = subprocess.run(
-                    [program, *options, *line], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                    errors="replace", timeout=timeout_s, check=False,
-                )  # fmt: skip
+                done = children.run([program, *options, *line], folder=folder, timeout=timeout_s)
         except WrongManifest as error:
             return outcome(None, "", str(error))
         except subprocess.TimeoutExpired:
             return outcome(None, "", f"TLC did not end within {timeout_s:.0f} s")
         except OSError as error:
             return outcome(None, "", f"TLC cannot be started: {error}")
-        return outcome(done.returncode, done.stdout, done.stderr.strip())
+        printed, errors = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
+        return outcome(done.returncode, printed, errors.strip())

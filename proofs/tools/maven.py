@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.tools import users_folders
+from tmmu.core import children
 from tmmu.core.extras import MissingPackage, install_command, is_installed
 
 FETCH_S = 300
@@ -118,8 +119,8 @@ def fetch_by_maven(artifact: Artifact, scratch: Path) -> Path:
     options = [f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={scratch}"]
     command = ["mvn", "-q", "-B", "dependency:copy", *options]
     try:
-        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_S, check=False)
-        printed = (done.stdout + done.stderr).strip().splitlines()
+        done = children.run(command, folder=scratch, timeout=FETCH_S)
+        printed = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
     except subprocess.TimeoutExpired:
         printed = [f"no answer within {FETCH_S} s"]
     found = scratch / artifact.file

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
+from tmmu.core import children
+
 Value = TypeVar("Value")
 
 CAN_FORK = sys.platform == "linux"
@@ -60,15 +62,19 @@ class Forked(Generic[Value]):
 
     def _start(self) -> None:
         self._pipe, answer = os.pipe()
+        self._lifeline = children.Lifeline()
         gc.freeze()  # else either collector would walk, and so copy, every page of the plan
         self._pid = os.fork()
         if self._pid:
+            self._lifeline.hold()
             os.close(answer)
             return
         try:
             # Who waits for this process's end by a pipe or a connection does not wait for the fork's too.
-            os.closerange(3, answer)
-            os.closerange(answer + 1, os.sysconf("SC_OPEN_MAX"))
+            kept = sorted((answer, self._lifeline.read))
+            for first, end in zip((3, *(k + 1 for k in kept)), (*kept, os.sysconf("SC_OPEN_MAX")), strict=True):
+                os.closerange(first, end)
+            self._lifeline.depend()
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             gc.disable()
             with os.fdopen(answer, "wb") as stream:
@@ -83,6 +89,7 @@ class Forked(Generic[Value]):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
+            self._lifeline.release()
             gc.unfreeze()
             os.close(self._pipe)
             self._pid = 0

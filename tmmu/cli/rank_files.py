@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tmmu.cli import ranks
+from tmmu.core.children import end_with_parent
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
 from tmmu.core.progress import Doing
@@ -39,7 +40,7 @@ def check_and_write(task: PlanningTask, plans: Iterable[object], target: str, jo
     for path in paths:
         if os.path.exists(path) and not os.path.isfile(path):
             raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is not a regular file", file=path, fix="choose another name")
-    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(task, stages, target))
+    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(os.getpid(), task, stages, target))
     try:
         done = 0
         for written in pool.map(_write, parts):
@@ -60,9 +61,10 @@ def check_and_write(task: PlanningTask, plans: Iterable[object], target: str, jo
     return paths
 
 
-def _begin(task: PlanningTask, stages: list[RankPlans], target: str) -> None:
-    """Prepare a process: it ignores an interrupt from the terminal, since the command ends it."""
+def _begin(parent: int, task: PlanningTask, stages: list[RankPlans], target: str) -> None:
+    """Prepare a process of this parent: it ends with it, and ignores an interrupt from the terminal."""
     global _given
+    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _given = task, stages, target
 

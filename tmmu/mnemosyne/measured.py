@@ -11,7 +11,6 @@ import mmap
 import os
 import resource
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from time import perf_counter_ns
 import numpy as np
 from numpy.typing import NDArray
 
+from tmmu.core import children
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.mnemosyne import delta
@@ -117,17 +117,16 @@ def measure_levels(folder: Path, caches: list[tuple[str, int]] | None = None) ->
     caches = caches or data_caches() or [(name, size) for name, (size, _) in LEVELS.items() if size]
     compiler = find_compiler()
     program = folder / "pointer_chase"
-    done = subprocess.run(
-        [compiler, "-O2", "-std=c99", "-o", str(program), str(CHASE)], capture_output=True, text=True, check=False
-    )
+    done = children.run([compiler, "-O2", "-std=c99", "-o", program, CHASE])
     if done.returncode:
         raise TmmuError(
-            "INVALID_SETTING", f"{compiler} cannot compile {CHASE.name}: {done.stderr}",
+            "INVALID_SETTING", f"{compiler} cannot compile {CHASE.name}: {done.stderr.decode(errors='replace')}",
             fix="install gcc or clang with the headers of the C library", operator="Mnemosyne.tau", setting="CC",
         )  # fmt: skip
     places = [*((name, size // 2) for name, size in caches), ("DRAM", 4 * caches[-1][1])]
-    out = subprocess.run([program, *(str(size) for _, size in places)], check=True, capture_output=True, text=True)
-    for (name, size), line in zip(places, out.stdout.splitlines(), strict=True):
+    out = children.run([program, *(str(size) for _, size in places)])
+    out.check_returncode()
+    for (name, size), line in zip(places, out.stdout.decode().splitlines(), strict=True):
         stated = f"{LEVELS[name][1]:g} ns" if name in LEVELS else "not stated"
         yield MeasuredLine(f"{name} ({size // KIB} KiB)", float(line.split()[1]), None, stated)
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from tmmu.core import children
 from tmmu.ir import text_writer
 from tmmu.testing.answers import BadAnswer, Refusal
 from tmmu.testing.buffer import TimedBuffer
@@ -115,9 +116,9 @@ class ProgramPlanner:
 
     def _run(self, command: list[str], given: str | None) -> tuple[str, str]:
         """Run it; return what it printed on both streams."""
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL if given is None else subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
+        process = children.start(
+            command, stdin=subprocess.DEVNULL if given is None else subprocess.PIPE, stderr=subprocess.PIPE,
+            is_leader=True,
         )  # fmt: skip
         try:
             printed, messages = process.communicate(None if given is None else given.encode(), self.timeout)
@@ -211,10 +212,9 @@ class BatchProgram:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # it is open as long as the program runs
-            self._process = subprocess.Popen(
-                list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._messages,
-                start_new_session=True,
-            )  # fmt: skip
+            self._process = children.start(
+                list(self.command), stdin=subprocess.PIPE, stderr=self._messages, is_leader=True
+            )
             self._unread.clear()
         return self._process
 

@@ -43,6 +43,8 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
         return {**found, "answer": NOT_ASKED, "reason": str(error)}
     usages = [None] * len(placement.arenas) if claims is None else claims.usage
     names = [arena.name if usage and usage.slots else "" for arena, usage in zip(placement.arenas, usages, strict=True)]
+    if answer.accepted and len(answer.fewest_slots) != len(names):
+        answer = KernelAnswer(failure="its claims are about other arenas")
     reason = answer.part or answer.failure
     if answer.accepted:
         for what in PER_ARENA:

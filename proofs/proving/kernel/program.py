@@ -7,20 +7,17 @@ late or malformed answer is a failure with its reason; it neither accepts nor re
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from typing import IO, Literal
 
 from proofs.proving.kernel.evidence import columns
 from proofs.proving.kernel.memory import Column, KernelMemory, Named, lifetime_columns
 from proofs.proving.obligations.context import Context
+from tmmu.core import children
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
@@ -90,23 +87,9 @@ def ask_words(
 
 
 def _run(program: Path, words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:
-    """Return the program's exit code and output.
-
-    Its processor time is limited too, if the system supports that: the program ends even if the asking process was
-    killed.
-    """
-    with subprocess.Popen(
-        [str(program)], stdin=words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            if sys.platform == "linux":
-                with suppress(OSError):  # it has ended already
-                    resource.prlimit(process.pid, resource.RLIMIT_CPU, (ceil(timeout_s) + 1, ceil(timeout_s) + 1))
-            output, errors = process.communicate(timeout=timeout_s)
-        except BaseException:
-            process.kill()
-            raise
-        return process.returncode, output, errors
+    """Return the program's exit code and output. It ends with this process."""
+    done = children.run([program], stdin=words, timeout=timeout_s)
+    return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
 
 
 def _parsed(lines: list[str], digest: bytes, kind: Kind) -> KernelAnswer:

@@ -206,7 +206,9 @@ def prove(
     """
     asked = _tasks(context)
     placement, claims = context.placement, context.claims
-    solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if is_large(placement) else 1))]
+    solvers = [
+        SOLVERS[solver](PRELUDE, start_s=timeout_s) for _ in range(max(1, workers if is_large(placement) else 1))
+    ]
     with ThreadPoolExecutor(max_workers=1) as aside:
         # A separate solver answers the definition query in the meantime.
         is_small = len(placement.storages) <= definition_limit

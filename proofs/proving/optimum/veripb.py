@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.proving.optimum import formula, refutation, statements
-from tmmu.core import canonical
+from tmmu.core import canonical, children
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import escape_line
 from tmmu.plans.allocation import Placement
@@ -82,10 +82,7 @@ def check_proof(opb: bytes, proof: Path, timeout_s: float) -> Optimality:
         for copy, content in zip(copies, (opb, text), strict=True):
             copy.write_bytes(content)
         try:
-            done = subprocess.run(
-                [program, "--opb", *map(str, copies)],
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False,
-            )  # fmt: skip
+            done = children.run([program, "--opb", *copies], timeout=timeout_s)
         except subprocess.TimeoutExpired:
             return Optimality(False, f"VeriPB did not end within {timeout_s:g} s")
         except OSError as error:

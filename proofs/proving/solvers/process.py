@@ -26,6 +26,7 @@ from typing import Self
 from proofs.proving.smt.unfold import Scope
 from proofs.proving.solvers import END, Answer
 from proofs.proving.solvers.child import RESET, read_frame, write_frame
+from tmmu.core import children
 from tmmu.core.extras import require_package
 
 CHILD = Path(__file__).with_name("child.py")
@@ -46,10 +47,15 @@ def command_of(name: str) -> tuple[str, ...]:
 
 
 class SolverProcess:
-    """A solver's child process. It is started at the first request and evaluates `prelude` before anything else."""
+    """A solver's child process. It is started at the first request and evaluates `prelude` before anything else.
 
-    def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("z3")) -> None:
-        self.prelude, self._command = prelude, command
+    A start may take `start_s` seconds, and within a request no more than the request.
+    """
+
+    def __init__(
+        self, prelude: str = "", command: tuple[str, ...] = command_of("z3"), *, start_s: float = START_S
+    ) -> None:
+        self.prelude, self._command, self._start_s = prelude, command, min(start_s, START_S)
         self._process: subprocess.Popen[bytes] | None = None
         self._version = ""
         self._can_be_kept = False
@@ -58,7 +64,7 @@ class SolverProcess:
     def version(self) -> str:
         """The solver's name and full version, or "" if no child can be started."""
         if not self._version:
-            self._start()
+            self._start(self._start_s)
         return self._version
 
     @property
@@ -69,8 +75,9 @@ class SolverProcess:
     def evaluate(self, text: str, timeout_s: float) -> Answer:
         """Evaluate SMT-LIB commands. Never raises for a fault of the child. Costs one round trip on a pipe."""
         start = time.perf_counter()
-        failure = self._start() if self._process is None else None
-        answer, failure = ("", failure) if failure else self._ask(text, timeout_s)
+        failure = self._start(min(self._start_s, timeout_s)) if self._process is None else None
+        left = max(0.0, timeout_s - (time.perf_counter() - start))
+        answer, failure = ("", failure) if failure else self._ask(text, left, timeout_s)
         if failure:
             self.end()
         return Answer(answer, failure, time.perf_counter() - start)
@@ -100,28 +107,33 @@ class SolverProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self) -> str | None:
-        """Take a kept child or start one, and evaluate the prelude. Return the reason if that fails."""
+    def _start(self, timeout_s: float) -> str | None:
+        """Take a kept child or start one, and evaluate the prelude. Return the reason if that fails in this time."""
+        end = time.perf_counter() + timeout_s
+
+        def ask(text: str | None) -> tuple[str, str | None]:
+            return self._ask(text, max(0.0, end - time.perf_counter()), timeout_s)
+
         self._process = _take(self._command)
-        version, failure = self._ask(None, START_S) if self._process is not None else ("", "none is kept")
+        version, failure = ask(None) if self._process is not None else ("", "none is kept")
         if failure is not None:
             self.end()
             try:
                 self._process = _open(self._command)
             except OSError as error:
                 return f"the solver cannot be started: {error}"
-            version, failure = self._ask(None, START_S)
+            version, failure = ask(None)
         if failure is None:
             self._version, self._can_be_kept = version, True
-            printed, failure = self._ask(self.prelude, START_S)
+            printed, failure = ask(self.prelude)
             if printed:
                 failure = f"the solver answers the definitions with {printed[:200]!r}"
         if failure:
             self.end()
         return failure
 
-    def _ask(self, text: str | None, timeout_s: float) -> tuple[str, str | None]:
-        """Send a request and return the reply, or the reason why there is none.
+    def _ask(self, text: str | None, left_s: float, timeout_s: float) -> tuple[str, str | None]:
+        """Send a request and return the reply, or the reason why there is none in the seconds left of `timeout_s`.
 
         With None, nothing is sent: the child replies first.
         """
@@ -138,7 +150,7 @@ class SolverProcess:
             process.kill()
 
         # Reading and writing block. Killing the child ends both, on every platform.
-        timer = threading.Timer(timeout_s, give_up)
+        timer = threading.Timer(left_s, give_up)
         timer.start()
         try:
             if text is not None:
@@ -168,9 +180,11 @@ class CVC5(SolverProcess):
     inside the refutation's scope. The vacuity check is outside of that scope, in the same context.
     """
 
-    def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("cvc5")) -> None:
+    def __init__(
+        self, prelude: str = "", command: tuple[str, ...] = command_of("cvc5"), *, start_s: float = START_S
+    ) -> None:
         options = prelude if prelude.startswith("(set-option") else ""
-        super().__init__(options, command)
+        super().__init__(options, command, start_s=start_s)
         self._definitions = prelude.removeprefix(options)
         self._prepared: tuple[str, Scope] | None = None
 
@@ -214,7 +228,7 @@ def start_ahead(name: str, count: int) -> None:
 
 def _open(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
     """Start a child. Raises OSError."""
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return children.start(command, stdin=subprocess.PIPE)
 
 
 def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:

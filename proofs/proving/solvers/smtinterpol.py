@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from proofs.tools import java, maven
+from tmmu.core import children
 
 ARTIFACT = maven.Artifact(
     "SMTInterpol", "de.uni-freiburg.informatik.ultimate", "smtinterpol", "2.5-1388-ga5a4ab0c",
@@ -95,7 +96,7 @@ class SMTInterpol(NamedTuple):
         """Run the archive with its output going to a file. Return "", or what went wrong."""
         command = [self.java, *MACHINE, *arguments]
         try:
-            done = subprocess.run(command, stdout=out, stderr=subprocess.DEVNULL, timeout=timeout_s, check=False)
+            done = children.run(command, stdout=out, stderr=subprocess.DEVNULL, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             return f"it did not end within {timeout_s:g} s"
         except OSError as error:

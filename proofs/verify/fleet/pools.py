@@ -67,7 +67,7 @@ class Processes:
         from loky.process_executor import BrokenProcessPool
 
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(self.size, initializer=begin)
+            self._executor = ProcessPoolExecutor(self.size, initializer=begin, initargs=(os.getpid(),))
         try:
             future: Any = self._executor.submit(work, task)
         except BrokenProcessPool as error:

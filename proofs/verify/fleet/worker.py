@@ -21,6 +21,7 @@ from proofs.verify.fleet.words import PlanWords
 from proofs.verify.options import Disagreement, Options, Solving
 from proofs.verify.sources import Answers, KeptSources, ask
 from proofs.verify.verdict import EXECUTION, EXITS, UNKNOWN, Verdict
+from tmmu.core.children import end_with_parent
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
 from tmmu.core.vocabulary import Bindings
@@ -110,8 +111,9 @@ class _Worker(KeptSources):
 _OWN = _Worker()
 
 
-def begin() -> None:
-    """Prepare a process: it ignores an interrupt from the terminal, since the command ends its workers."""
+def begin(parent: int) -> None:
+    """Prepare a process of this parent: it ends with it, and ignores an interrupt from the terminal."""
+    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

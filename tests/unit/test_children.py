@@ -1,0 +1,111 @@
+"""Programs and processes end with the process that started them, whatever ends that. spec: RE2.1 to RE2.3"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tmmu.core import children
+
+ROOT = Path(__file__).resolve().parents[2]
+STARTS = """
+import os, sys, time
+from tmmu.core import children
+{body}
+print(*pids, flush=True)
+time.sleep(60)
+"""
+PROGRAM = 'pids = [children.start(["sleep", "60"]).pid]'
+LATER_FORK = (
+    PROGRAM
+    + """
+if not os.fork():
+    time.sleep(60)  # it must not hold what ends the program
+"""
+)
+NESTED = """
+inner = children.start([sys.executable, "-c", "from tmmu.core import children; import time; "
+    "print(children.start(['sleep', '60']).pid, flush=True); time.sleep(60)"])
+pids = [inner.pid, int(inner.stdout.readline())]
+"""
+FORK = """
+line = children.Lifeline()
+pid = os.fork()
+if pid == 0:
+    os.closerange(3, line.read)
+    line.depend()
+    time.sleep(60)
+line.hold()
+pids = [pid]
+"""
+WORKER = """
+parent = os.getpid()
+pid = os.fork()
+if pid == 0:
+    children.end_with_parent(parent)
+    time.sleep(60)
+pids = [pid]
+"""
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process ends within some seconds. One that nobody waits for is dead, and only its number is left."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "body", [PROGRAM, LATER_FORK, NESTED, FORK, WORKER], ids=["program", "fork", "nested", "line", "worker"]
+)
+def test_what_was_started_ends_with_what_started_it(body: str, number: int) -> None:
+    command = [sys.executable, "-c", STARTS.format(body=body)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        pids = [int(word) for word in process.stdout.readline().split()]
+        assert pids
+        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+        os.kill(process.pid, number)
+        process.wait()
+        try:
+            assert [pid for pid in pids if not has_ended(pid)] == []
+        finally:
+            os.killpg(process.pid, signal.SIGKILL) if Path(f"/proc/{process.pid}").exists() else None
+
+
+def test_a_program_that_is_not_guarded_is_noticed() -> None:
+    """The test above can fail."""
+    command = [sys.executable, "-c", "import subprocess; print(subprocess.Popen(['sleep', '9']).pid, flush=True)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_run_has_the_output_and_ends_in_time() -> None:
+    done = children.run(["sh", "-c", "echo out; echo error >&2; exit 3"])
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"out\n", b"error\n")
+    with pytest.raises(subprocess.TimeoutExpired):
+        children.run(["sleep", "60"], timeout=0.1)
+    with pytest.raises(OSError, match="no-such-program"):
+        children.run(["no-such-program"])
+
+
+def test_a_worker_whose_parent_has_ended_before_it_began_ends() -> None:
+    code = "from tmmu.core.children import end_with_parent; end_with_parent(1 << 30); print('on')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")

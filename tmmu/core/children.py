@@ -1,0 +1,157 @@
+"""Start programs and processes that end when this process ends, however it ends: SIGKILL gives it no time to tell them.
+
+A program inherits the read end of a pipe whose write end this process alone holds. The system sends SIGIO to the
+program when that end closes, and a program ends of SIGIO unless it has taken precautions. So the program itself need
+not know of any of this, and its own children are ended in the same way if this module started them.
+
+Only the standard library is imported: the kernel is built before anything is installed. spec: RE2.1, RE2.2, RE2.3
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+CAN_SIGNAL = sys.platform in ("linux", "darwin")
+"""Elsewhere a program that is left ends when it notices that its input is closed."""
+LOOK_S = 0.5
+"""Seconds between two looks at whether the parent is alive, where the system does not tell."""
+Stream = int | IO[bytes] | IO[str] | None
+Word = str | os.PathLike[str]
+
+_held: set[int] = set()
+"""The write ends that this process holds open."""
+
+
+def _let_go() -> None:
+    """Close what a forked process has inherited: with it, programs of its parent would outlive the parent."""
+    while _held:
+        with contextlib.suppress(OSError):
+            os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
+def start(
+    command: Sequence[Word],
+    *,
+    stdin: Stream = subprocess.DEVNULL,
+    stdout: Stream = subprocess.PIPE,
+    stderr: Stream = subprocess.DEVNULL,
+    folder: Path | str | None = None,
+    is_leader: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Start a program that ends with this process. Raises OSError if it cannot be started.
+
+    It runs in `folder`, by default in the current one, and leads a session of its own if `is_leader`.
+    """
+    if not CAN_SIGNAL:
+        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder)
+    read, write = os.pipe()
+    try:
+        process = subprocess.Popen(
+            command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder, pass_fds=(read,),
+            start_new_session=is_leader,
+        )  # fmt: skip
+        _signal_at_end(read, process.pid)
+    except BaseException:
+        os.close(write)
+        raise
+    finally:
+        os.close(read)
+    _held.add(write)
+    weakref.finalize(process, _release, write)
+    return process
+
+
+def _release(write: int) -> None:
+    if write in _held:
+        _held.remove(write)
+        os.close(write)
+
+
+def _signal_at_end(read: int, pid: int) -> None:
+    """Let the system send SIGIO to a process when the write end of a pipe closes."""
+    import fcntl
+
+    with contextlib.suppress(OSError):  # the process has ended already
+        fcntl.fcntl(read, fcntl.F_SETOWN, pid)
+        fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def run(
+    command: Sequence[Word],
+    *,
+    timeout: float | None = None,
+    stdin: Stream = subprocess.DEVNULL,
+    stdout: Stream = subprocess.PIPE,
+    stderr: Stream = subprocess.PIPE,
+    folder: Path | str | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program that ends with this process, and wait for it, at most `timeout` seconds.
+
+    Raises OSError if it cannot be started, and `subprocess.TimeoutExpired`, after which it has ended.
+    """
+    with start(command, stdin=stdin, stdout=stdout, stderr=stderr, folder=folder) as process:
+        try:
+            printed, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(list(command), process.returncode, printed, errors)
+
+
+class Lifeline:
+    """A pipe by which a fork of this process ends when this process ends. Make it before the fork."""
+
+    def __init__(self) -> None:
+        self.read, self.write = os.pipe()
+
+    def hold(self) -> None:
+        """Hold it, in the process that forked."""
+        os.close(self.read)
+        _held.add(self.write)
+
+    def release(self) -> None:
+        """Let it go, in the process that forked. The fork ends, if it still runs."""
+        _release(self.write)
+
+    def depend(self) -> None:
+        """End with the other process, in the fork. Descriptors other than `read` may be closed."""
+        with contextlib.suppress(OSError):
+            os.close(self.write)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        _signal_at_end(self.read, os.getpid())
+        if select.select([self.read], [], [], 0)[0]:  # it has ended since the fork
+            os._exit(1)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when its parent ends, whose number is `parent`: for workers that another package starts."""
+    if os.getppid() != parent:
+        os._exit(1)
+    threading.Thread(target=_watch, args=(parent,), daemon=True, name="parent").start()
+
+
+def _watch(parent: int) -> None:
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(parent)
+            if os.getppid() == parent:
+                select.select([descriptor], [], [])
+            os._exit(1)
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os._exit(1)
