@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import InvalidSetting, OutOfMemory
 from tmmu.foundry.kv_cache import KvCache, rope_rows
+from tmmu.runtime.events import EventLog
 
 TOKENS = st.integers(1, 1500)
 
@@ -54,6 +58,48 @@ def test_a_context_is_the_longest_that_all_allow(token, budget, model, requested
         )
     assert config.usable == min(maximum, config.limit)
     assert bool(config.clamps) == (config.usable < (maximum if requested is None else requested))
+
+
+@settings(max_examples=60)
+@given(
+    longest=st.integers(1, 4096), initial=st.integers(1, 4096), held=st.integers(128, 9000), strict=st.booleans(),
+    steps=st.lists(st.integers(1, 4096), max_size=6),
+)  # fmt: skip
+def test_what_a_cache_asks_for_is_what_the_model_allows(longest, initial, held, strict, steps):
+    """Every line of a session's log is `Ask`, `Grow` or `Refuse` of CacheGrowth, whatever the context. spec: RE3.9"""
+    shape, log, device = KvShape(1, 1, 1, 2), EventLog(), FailingDevice()
+    token = shape.bytes_per_token
+    context = context_of(shape, longest, initial, held * token, strict=strict)
+    with suppress(OutOfMemory):
+        cache = KvCache(device, shape, context, KvBudget(held * token, strict), events=log)
+        for step in steps:
+            with suppress(OutOfMemory):
+                cache.ensure(min(cache.written + step, longest))
+                cache.count_written(min(step, cache.maximum - cache.written))
+        cache.close()
+    device.close()
+    capacity = length = asked = 0
+    maximum = context.usable
+    for event in map(json.loads, log.lines):
+        kind = event["event"]
+        room = (held - (capacity if strict else 0)) // 128 * 128
+        up = -(-asked // 128) * 128
+        wanted = min(max(2 * capacity, up), -(-maximum // 128) * 128, room)
+        if kind == "cache ask":
+            asked = event["required"]
+            assert capacity < asked <= min(length + maximum, maximum), event
+        elif kind == "cache grow":
+            assert asked > 0
+            assert up <= wanted
+            assert wanted == event["capacity"], event
+        elif kind == "cache refuse":
+            assert asked > 0
+            assert up > wanted, event
+        elif kind == "cache switch":
+            capacity = event["capacity"]
+        elif kind == "cache pass":
+            assert length + event["count"] <= min(capacity, maximum), event
+            length += event["count"]
 
 
 class Budgets(RuleBasedStateMachine):

@@ -4,7 +4,7 @@ Each layer has a buffer of keys and one of values, both F16 [cache_heads, capaci
 every head but the first, so growing copies head by head into new buffers. If a step fails, the cache is unchanged. Old
 buffers are released when the commands that were submitted before have ended, such as attention over them.
 
-With an event log, each action writes a line after it, with the resulting state. spec: FD4.1 to FD4.12, FD9.3
+With an event log, each action writes a line after it, with the resulting state. spec: FD4.1 to FD4.12, FD9.3, RE3.9
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class KvCache:
         unit = shape.bytes_per_token
         self._log("cache open", ledger=budget.number, heads=shape.cache_heads, token_bytes=unit, maximum=self.maximum,
                   budget=budget.total, strict=budget.strict)  # fmt: skip
-        self._grow(context.allocated)
+        self._grow(min(context.allocated, context.usable))  # of tokens; a capacity may be more than the maximum
 
     @property
     def capacity(self) -> int:
