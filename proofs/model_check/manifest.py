@@ -10,7 +10,6 @@ one.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 from proofs.model_check import config
 from proofs.model_check.config import Config, WrongConfig
 from tmmu.core.pages import data_folder
+from tmmu.core.reading import parse_json, read_file
 
 SUCCESS = "success"
 SIZES = ("ci", "full")
@@ -31,6 +31,8 @@ KINDS: dict[str, type] = {
 NAMES = ("module", "folder", "name", "root", "config", "file", "violates", "expected", "model")
 NAME = re.compile(r"\w[\w.-]*")
 """Names become names of files, so that none may lead out of its folder."""
+LIMIT = 1 << 26
+"""The largest manifest, configuration or module that is read, in bytes."""
 
 
 class WrongManifest(Exception):
@@ -110,7 +112,7 @@ def read_manifest(folder: Path) -> tuple[Module, ...]:
     """Read the manifest of a folder and the configurations that it names. Raises `WrongManifest`."""
     path = folder / "manifest.json"
     try:
-        document = json.loads(path.read_text())
+        document = parse_json(read_file(path, LIMIT))
     except (OSError, ValueError) as error:
         raise WrongManifest(f"{path}: {error}") from error
     modules = tuple(_module(folder, entry) for entry in _list(_keys(document, "the manifest", {"modules"}), "modules"))
@@ -139,8 +141,8 @@ def _model(module: str, folder: Path, row: Any) -> Run:
     _keys(row, f"a model of {module}", {"name", "root"}, {"config", "expected", "distinct_states", "depth", "size"})
     file = folder / row.get("config", f"{row['name']}.cfg")
     try:
-        question = config.read_config(file.read_text())
-    except (OSError, WrongConfig) as error:
+        question = config.read_config(read_file(file, LIMIT).decode())
+    except (OSError, ValueError, WrongConfig) as error:
         raise WrongManifest(f"{file}: {error}") from error
     expected, size = row.get("expected", SUCCESS), row.get("size", "ci")
     if size not in SIZES:

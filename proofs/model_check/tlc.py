@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofs.model_check import messages
-from proofs.model_check.manifest import SUCCESS, Run, WrongManifest
+from proofs.model_check.manifest import LIMIT, SUCCESS, Run, WrongManifest
 from proofs.model_check.messages import TLCReport
 from tmmu.core import children
+from tmmu.core.reading import read_file
 
 MEANING = {
     0: "success", 10: "an assumption is false", 11: "deadlock", 12: "an invariant is violated",
@@ -106,14 +107,20 @@ def lay_out(run: Run, folder: Path) -> None:
     """Put the modules, the seeded fault and the question into an empty folder. Raises `WrongManifest`."""
     (folder / "java").mkdir()
     for path in sorted(run.folder.glob("*.tla")):
-        shutil.copyfile(path, folder / path.name)
+        try:
+            (folder / path.name).write_bytes(read_file(path, LIMIT))
+        except OSError as error:
+            raise WrongManifest(f"{run.name}: {path} cannot be read ({error.strerror})") from error
     for name, text in run.files:
         (folder / name).write_text(text)
     if run.edit is not None:
         changed = folder / run.edit.file
         if not changed.is_file():
             raise WrongManifest(f"{run.name}: {run.edit.file} is missing from {run.folder}")
-        changed.write_text(run.edit.apply(changed.read_text()))
+        try:
+            changed.write_text(run.edit.apply(changed.read_text()))
+        except UnicodeDecodeError as error:
+            raise WrongManifest(f"{run.name}: {run.edit.file} is not UTF-8") from error
     (folder / f"{run.root}.cfg").write_text(run.config.text())
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from proofs.tools import users_folders
 from tmmu.core import children
 from tmmu.core.extras import MissingPackage, install_command, is_installed
+from tmmu.core.reading import open_file
 
 FETCH_S = 300
 """The time limit for Maven, in seconds."""
@@ -85,7 +86,8 @@ def fetch_archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch |
 
 def digest_of_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fetcher(artifact: Artifact) -> Fetch:

@@ -41,6 +41,7 @@ from proofs.verify.sources import ANEW, Answers, ModelInMemory, Sources
 from proofs.verify.verdict import COMPUTED, EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
+from tmmu.core.process import note_unexpected
 from tmmu.core.progress import Doing, report_nothing
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.plans.claims import claims_object
@@ -169,9 +170,11 @@ def _decide(
         try:
             go_on()
             answers = sources.answers(subject, options.solving, doing)
-        except Exception:
+        except Exception as error:
             if not checked.result():
                 raise
+            if not isinstance(error, (_Refuted, TmmuError, OSError)):
+                note_unexpected(error)
         if first := checked.result():
             refute(result, first, obligations_of(stated.plan, options), stated.plan)
             return

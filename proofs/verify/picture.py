@@ -72,7 +72,7 @@ def page(verdicts: Sequence[tuple[Verdict, Sequence[str], Plan | BufferPlan | No
 def part(verdict: Verdict, text: Sequence[str], plan: Plan | BufferPlan | None) -> str:
     """One verdict as a part of a page. spec: C1.12, LIB5.2"""
     colour = {PROVED: "#11734b", REFUTED: "#b3261e"}.get(verdict.verdict, "#8a5a00")
-    lines = [html.escape(line) for line in text]
+    lines = [html.escape(escape_line(line)) for line in text]
     drawing = "" if verdict.witness is None or plan is None else _drawing(verdict.witness, plan)
     return f"<h2 style='color:{colour}'>{lines[0]}</h2><pre>{chr(10).join(lines[1:])}</pre>{drawing}"
 
@@ -119,8 +119,10 @@ def _drawing(witness: dict[str, Any], plan: Plan | BufferPlan) -> str:
             rectangle(step, last, witness["first_byte"], witness["last_byte"], style, "what the witness names")
         )
     legend = "".join(
-        f"<div><span style='background:{COLOURS[k % len(COLOURS)]};padding:0 .6em'></span> {html.escape(box.tensor)}: "
-        f"steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte} of {html.escape(box.arena)}</div>"
+        f"<div><span style='background:{COLOURS[k % len(COLOURS)]};padding:0 .6em'></span> "
+        f"{html.escape(escape_line(box.tensor))}: "
+        f"steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte} of "
+        f"{html.escape(escape_line(box.arena))}</div>"
         for k, box in enumerate(shown)
     )
     named = "<div><span style='background:#b3261e;padding:0 .6em'></span> the step and the bytes of the witness</div>"

@@ -457,7 +457,7 @@ def test_a_record_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(failed_models, "LIMIT", 3)
     code, _, err = verified(capsys, "plans", "-q")
     assert (code, "plans/failed.txt: it cannot be read (" in err) == (4, True)
-    monkeypatch.setattr(failed_models, "open", refuse_to_open, raising=False)
+    monkeypatch.setattr(failed_models, "read_head", refuse_to_open)
     assert failed_models.is_record("plans/failed.txt")
     monkeypatch.setattr(failed_models, "load", refuse_to_open)
     code, _, err = verified(capsys, "plans", "-q")
@@ -515,7 +515,7 @@ def test_what_cannot_be_read_is_named_or_an_error(
     Path("plans/secret.csv").write_text(CSV)
     os.symlink("absent", "plans/gone.csv")
     with monkeypatch.context() as patched:
-        patched.setattr("proofs.readers.plans.formats.open", refuse_to_open, raising=False)
+        patched.setattr("proofs.readers.plans.formats.read_head", refuse_to_open)
         patched.setattr(os, "access", lambda path, mode: not path.endswith(".csv"))
         _, _, err = verified(capsys, "plans", "-q")
     assert err.splitlines()[0] == "skipped files that cannot be read: plans/gone.csv, plans/secret.csv"

@@ -329,6 +329,7 @@ def test_help_and_version_are_no_verdict(capsys: pytest.CaptureFixture[str], mon
         (BrokenPipeError(), 70, ""),
         (OSError(28, "No space left on device"), 70, "error: the output cannot be written (No space left on device)\n"),
         (OSError(13, "Permission denied"), 70, None),
+        (OSError(13, "Permission denied", "a\n"), 4, "error: 'a\\n': Permission denied\n"),
         (SystemExit(1), 70, ""),
         (MemoryError(), 70, None),
         (RecursionError(), 70, None),

@@ -387,7 +387,7 @@ def test_what_is_no_file_or_cannot_be_read_is_not_removed(tmp_path: Path, monkey
         raise PermissionError("not yours")
 
     with monkeypatch.context() as patched:
-        patched.setattr(coq_file, "open", refused, raising=False)
+        patched.setattr(coq_file, "read_head", refused)
         coq_file.remove_coq_file(tmp_path)
     assert project.exists()
     coq_file.remove_coq_file(tmp_path)

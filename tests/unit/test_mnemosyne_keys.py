@@ -54,8 +54,8 @@ def test_a_file_that_is_no_key_is_refused_and_never_quoted(tmp_path: Path) -> No
             MasterKey.load(path)
         assert not wrong or wrong.decode("latin-1") not in str(refused.value)
     os.mkfifo(tmp_path / "pipe", 0o600)
-    for name in ("absent", "."):
-        with pytest.raises(InvalidKey, match="cannot be read"):
+    for name, message in (("absent", "cannot be read"), (".", "a regular file"), ("pipe", "a regular file")):
+        with pytest.raises(InvalidKey, match=message):
             MasterKey.load(tmp_path / name)
     for wrong_key in (b"short", bytearray(32), "0" * 32):
         with pytest.raises(InvalidKey, match="expected 32 bytes"):

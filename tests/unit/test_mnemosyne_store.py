@@ -220,7 +220,7 @@ def npy(folder: Path, array: np.ndarray[Any, Any]) -> str:
         (VECTORS.astype(">f2"), "elements of type dtype"),
         (VECTORS.astype(complex), "elements of type dtype"),
         (np.zeros((2, 2), "V3"), "elements of type dtype"),
-        (np.zeros((2, 2), "i1,i1"), "elements of type dtype"),
+        (np.zeros((2, 2), "i1,i1"), "elements of several fields"),
     ],
 )
 def test_a_file_without_such_vectors_is_refused(array: np.ndarray[Any, Any], message: str, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_file_that_is_cut_off_foreign_or_none_is_refused(tmp_path: Path) -> No
         (tmp_path / "v.npy").write_bytes(data)
         with RegionStore() as regions, pytest.raises(TmmuError, match=message):
             open_npy_vectors(str(tmp_path / "v.npy"), regions).__enter__()
-    for name, message in (("none", "cannot be read"), ("pipe", "not a regular file"), (".", "not a regular file")):
+    for name, message in (("none", "cannot be read"), ("pipe", "not a regular file"), (".", "it is a folder")):
         with RegionStore() as regions, pytest.raises(TmmuError, match=message):
             open_npy_vectors(str(tmp_path / name), regions).__enter__()
     with pytest.raises(TmmuError, match="got 1"):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 TAMPERED = ("WRONG_KEY", "NOT_AUTHENTIC", "LOG_TRUNCATED", "ROLLED_BACK")
 """What `verify` answers with the exit code 1: the store is not what was acknowledged under this key."""
+TOKEN_IDS_LIMIT = 1 << 34
+"""The largest file of token ids that is read, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -249,17 +251,18 @@ def stat(given: StoreOptions, style: str) -> int:
 def _token_ids(path: str) -> NDArray[np.uint64]:
     import numpy as np
 
+    from tmmu.core.npy import NotAnArray, load_array
     from tmmu.mnemosyne.failures import InvalidVectors
 
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        is_right = isinstance(found, np.ndarray) and found.ndim == 1 and found.dtype.kind in "iu"
-        if is_right and not (found.size and found.min() < 0):
+        found = load_array(path, TOKEN_IDS_LIMIT)
+        what = "it has no token ids"
+        if found.ndim == 1 and found.dtype.kind in "iu" and not (found.size and found.min() < 0):
             return np.asarray(found, np.uint64)
-    except (OSError, ValueError, EOFError):
-        pass
+    except (OSError, NotAnArray) as error:
+        what = f"it has no token ids ({getattr(error, 'strerror', None) or error})"
     fix = "save one dimension of whole numbers with numpy.save"
-    raise InvalidVectors("it has no token ids", "token ids", fix).in_file(path)
+    raise InvalidVectors(what, "token ids", fix).in_file(path)
 
 
 def _nothing(path: str) -> TmmuError:

@@ -136,16 +136,15 @@ MODES = ("mode", "bytes", "saved of FP16", "with zstd", "saved of FP16", "error"
 
 
 def load_vectors(file: Path) -> NDArray[Any]:
-    """The array of a .npy file, mapped. `InvalidVectors` for another file, and for objects."""
-    import numpy as np
-
+    """Return the array of a .npy file, mapped. Raises `InvalidVectors` for another file, and for objects."""
+    from tmmu.core.npy import NotAnArray, map_array
     from tmmu.mnemosyne.failures import InvalidVectors
 
     try:
-        found = np.lib.format.open_memmap(file, mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
-        raise InvalidVectors(f"not an array in NumPy's format ({error})", "file", "save it with numpy.save") from None
-    return found
+        return map_array(file)
+    except (OSError, NotAnArray) as error:
+        what = getattr(error, "strerror", None) or str(error)
+        raise InvalidVectors(f"not an array in NumPy's format ({what})", "file", "save it with numpy.save") from None
 
 
 def mode_row(mode: ModeReport) -> list[str]:

@@ -63,7 +63,7 @@ def report(
     if kind in DRAWN_BY:
         require_package(DRAWN_BY[kind], "a map as a page" if kind == "html" else "a map as an image", "report")
     stated, lines = plan_formats.load_any(plan), list[str]()
-    maps, title = arena_maps(stated.plan), os.path.basename(plan)
+    maps, title = arena_maps(stated.plan), escape_line(os.path.basename(plan))
     if kind == "html":
         from proofs.verify import text as verdict_text
         from proofs.verify.judge import judge
@@ -73,13 +73,13 @@ def report(
         if verdict:
             try:
                 asked = Options(model=model, bindings=Bindings(donated=donate))
-                lines = list(verdict_text.lines(judge(plan, stated, asked)))
+                lines = [escape_line(line) for line in verdict_text.lines(judge(plan, stated, asked))]
             except Disagreement as error:
                 raise click.UsageError(escape_line(str(error))) from error
         drawn = [(title, maps, step_names(stated.plan))]
         if compare is not None:
             other = plan_formats.load_any(compare).plan
-            drawn.append((os.path.basename(compare), arena_maps(other), step_names(other)))
+            drawn.append((escape_line(os.path.basename(compare)), arena_maps(other), step_names(other)))
         data = page(title, lines, drawn).encode()
     elif kind in ("png", "svg", "pdf"):
         from tmmu.report.image import image

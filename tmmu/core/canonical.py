@@ -12,7 +12,6 @@ import errno
 import hashlib
 import io
 import os
-import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, BinaryIO
 import cbor2
 import numpy as np
 
-from tmmu.core import output
+from tmmu.core import output, reading
 from tmmu.core.errors import TmmuError
 
 TYPED_ARRAYS: dict[int, np.dtype[Any]] = {
@@ -303,15 +302,15 @@ def _umask() -> int:
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVALID_PLAN") -> bytes:
-    """Read a regular file of at most `limit` bytes. A larger file or a device is refused before it is read."""
-    found = os.stat(path)
-    size = found.st_size
-    if not stat.S_ISREG(found.st_mode):
+    """Read a regular file of at most `limit` bytes. A larger file or a device is refused before it is read.
+
+    Raises OSError if the file cannot be opened. spec: RE3.1, RE3.2
+    """
+    try:
+        return reading.read_file(path, limit)
+    except reading.NotRegular as error:
         raise TmmuError(
             code_id, "the path is not a regular file", file=str(path), fix="copy its content to a file first"
-        )
-    if size > limit:
-        raise TmmuError(
-            code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file"
-        )
-    return Path(path).read_bytes()
+        ) from error
+    except reading.TooLarge as error:
+        raise TmmuError(code_id, error.what, file=str(path), fix="use a smaller file") from error

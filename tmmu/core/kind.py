@@ -8,9 +8,9 @@ byte does not begin a map. This only selects the reader; the reader decides whet
 from __future__ import annotations
 
 import os
-import stat
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import read_head
 
 PLAN, IR, ONNX, CHECKPOINT = "plan", "IR", "ONNX", "checkpoint"
 TEXT = {b"tmmu-plan-text": PLAN, b"tmmu-ir-text": IR}
@@ -53,11 +53,7 @@ def text_kind(head: bytes) -> str | None:
 def kind_of(path: str | os.PathLike[str]) -> str | None:
     """Return the kind of the file at `path`; None also if it is unreadable or not a regular file."""
     try:
-        # Its type is checked before it is opened: opening a named pipe would block.
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return None
-        with open(path, "rb") as file:
-            return kind_of_head(file.read(HEAD))
+        return kind_of_head(read_head(path, HEAD))
     except OSError:
         return None
 

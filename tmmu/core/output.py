@@ -23,7 +23,7 @@ NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
 
 
 def escape_line(text: str) -> str:
-    """Escape line breaks and other control characters, so that a name cannot pass for output.
+    """Escape line breaks and other control characters, so that a name cannot pass for output. spec: RE3.8
 
     >>> print(one_line("a name\\nPROVED b.cbor"))
     a name\\nPROVED b.cbor

@@ -1,7 +1,7 @@
 """The outermost layer of the commands: no crash may look like a verdict (C1.1).
 
 Every end of a command other than its own answer goes through `explain`, which gives each kind an exit code: 2 for the
-command line, 4 for a refusal, 130 for an interruption, 70 for everything unexpected. spec: C1.1, C1.7
+command line, 4 for a refusal, 130 for an interruption, 70 for everything unexpected. spec: C1.1, C1.7, RE3.7
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from typing import NoReturn
 
 INTERNAL = 70
@@ -96,8 +97,22 @@ def explain(error: BaseException) -> int:
         file = repr(error.filename)[1:-1]
         print_error(f"error: {file}: cannot be written ({error.strerror}); make room, or choose another place")
         return REFUSED
+    if isinstance(error, OSError) and isinstance(error.filename, (str, bytes)):  # it changed meanwhile
+        print_error(f"error: {os.fsdecode(error.filename)!r}: {error.strerror}")
+        return REFUSED
+    note_unexpected(error)
     print_error("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
     return INTERNAL
+
+
+OBSERVERS: list[Callable[[BaseException], None]] = []
+"""Called with each unexpected exception. Fuzzing counts each as a finding."""
+
+
+def note_unexpected(error: BaseException) -> None:
+    """Report an unexpected exception to the observers, wherever it is caught. spec: RE6.1"""
+    for observe in OBSERVERS:
+        observe(error)
 
 
 def is_closed_output(error: BaseException) -> bool:

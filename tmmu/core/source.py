@@ -118,8 +118,14 @@ class Source:
 
 
 def _read_pipe() -> bytes:
-    """Read standard input, at most `MAX_BYTES` of it."""
-    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    """Read standard input, at most `MAX_BYTES` of it. spec: RE3.1"""
+    if sys.stdin is None:  # the caller closed it
+        raise TmmuError("INVALID_PLAN", "the standard input is closed", file=PIPE, fix="name a file, or give a pipe")
+    try:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    except OSError as error:  # a folder, or a descriptor that is open for writing only
+        what = f"the standard input cannot be read ({error.strerror or error})"
+        raise TmmuError("INVALID_PLAN", what, file=PIPE, fix="name a file, or give a pipe") from error
     if len(data) > MAX_BYTES:
         raise TmmuError("INVALID_PLAN", f"more than {MAX_BYTES} bytes", file=PIPE, fix="use a smaller file")
     return data

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import stat
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
+from tmmu.core.reading import NotRegular, open_file
 
 WeightType = Literal["F32", "F16", "Q8_0", "Q4_0"]
 Value = bool | int | float | str | list[str] | NDArray[Any]
@@ -324,16 +324,12 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
 def _map_file(path: str) -> mmap.mmap:
     """Map the file for reading. Raises INVALID_WEIGHTS if it is empty or not a regular file."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-                is_empty_file = stat.S_ISREG(status.st_mode) and status.st_size == 0
-                what = "it is empty" if is_empty_file else "it is not a regular file"
-                raise make_invalid_weights(path, what, fix="give a GGUF file")
-            return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
-        finally:
-            os.close(handle)
+        with open_file(path) as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                raise make_invalid_weights(path, "it is empty", fix="give a GGUF file")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except NotRegular as error:
+        raise make_invalid_weights(path, error.what, fix="give a GGUF file") from error
     except OSError as error:
         raise make_invalid_weights(path, f"it cannot be read: {error.strerror}", fix="give a GGUF file") from error
 

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import open_file
 from tmmu.core.vocabulary import Bindings, NodePart, Shares
 from tmmu.mico import build, source
 from tmmu.mico import weights as constants
@@ -152,7 +153,7 @@ def check_name(name: str) -> None:
 def _hash_file(path: str) -> bytes:
     """Return the digest of the file that is proved, so that another file cannot be read after it."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").digest()
     except OSError as error:
         what = f"it cannot be read ({error.strerror})"

@@ -16,6 +16,7 @@ from onnx import external_data_helper, numpy_helper
 
 from tmmu.core.dims.expressions import close_shape
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import read_file
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.constants import constant_nodes
 from tmmu.mico.kernels.node import Array
@@ -23,6 +24,7 @@ from tmmu.onnx import resolve
 from tmmu.onnx.folding import compute, dimensions, fits, is_folded
 from tmmu.onnx.functions import inline_functions
 from tmmu.onnx.naming import domain_of
+from tmmu.onnx.reading import FILE_LIMIT
 from tmmu.onnx.structure import structure
 from tmmu.onnx.table import row_of
 
@@ -37,8 +39,7 @@ class OnnxNetwork:
 
     def __init__(self, path: str, bindings: Bindings, digests: Collection[bytes]) -> None:
         resolved = resolve(path, replace(bindings, ranges={}))
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_file(path, FILE_LIMIT)
         found = hashlib.sha256(data).digest()
         if other := next((each for each in (*digests, resolved.source_digest) if each != found), None):
             raise TmmuError(

@@ -7,15 +7,19 @@ from typing import Any
 
 import onnx
 from numpy.typing import NDArray
-from onnx import numpy_helper
+from onnx import external_data_helper, numpy_helper
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import read_file
+from tmmu.onnx.reading import FILE_LIMIT
 
 
 def load_with_weights(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """Read the model at `path` with its weights. Raises INVALID_IR if onnx cannot read it or weights are missing."""
     try:
-        return onnx.load(path)
+        model: onnx.ModelProto = onnx.ModelProto.FromString(read_file(path, FILE_LIMIT))
+        external_data_helper.load_external_data_for_model(model, os.path.dirname(os.path.abspath(path)))
+        return model
     except Exception as error:  # onnx raises the exceptions of its libraries, also those of protobuf
         raise TmmuError(
             "INVALID_IR", f"onnx does not read it with its weights ({error})", file=os.fspath(path),

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tmmu.core.canonical import write_atomically
+from tmmu.core.reading import read_head
 from tmmu.mnemosyne.failures import InvalidLog, LogTruncated, NotAuthentic, RolledBack
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.log_scan import CUT_OFF, LogScan
@@ -56,8 +57,7 @@ def read(path: str | None) -> bytes | None:
     if path is None:
         return None
     try:
-        with open(path, "rb") as file:
-            data = file.read(2 * SIZE + 1)
+        data = read_head(path, 2 * SIZE + 1)
     except FileNotFoundError:
         return None
     except OSError as error:

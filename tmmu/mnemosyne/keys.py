@@ -13,6 +13,7 @@ import stat
 from typing import Any, NoReturn
 
 from tmmu.core.extras import require_import, require_package
+from tmmu.core.reading import NotRegular, open_descriptor
 from tmmu.mnemosyne.failures import InvalidKey
 
 BYTES = 32
@@ -78,10 +79,10 @@ class MasterKey(_Secret):
         require_package("cryptography", SEALING, "mnemosyne")
         name = os.fspath(path)
         try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe or device could block
-            with open(descriptor, "rb", buffering=0) as file:
-                status = os.fstat(file.fileno())
-                secret = file.read(BYTES + 1) if stat.S_ISREG(status.st_mode) else b""
+            with os.fdopen(open_descriptor(name), "rb", buffering=0) as file:
+                status, secret = os.fstat(file.fileno()), file.read(BYTES + 1)
+        except NotRegular:
+            raise InvalidKey("expected a regular file of 32 bytes", name, "name the file of the key") from None
         except OSError as error:
             raise InvalidKey(f"the file cannot be read ({error.strerror})", name, "name the file of the key") from None
         if status.st_mode & 0o077:

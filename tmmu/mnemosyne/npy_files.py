@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Protocol
 
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 
 from tmmu.core.canonical import open_atomically
 from tmmu.core.errors import TmmuError
+from tmmu.core.npy import HEADER_LIMIT, NotAnArray, parse_header
+from tmmu.core.reading import NotRegular, open_descriptor
 from tmmu.mnemosyne.failures import InvalidVectors
 from tmmu.mnemosyne.mapped_file import MappedFile, open_mapped_file
 from tmmu.mnemosyne.regions import RegionStore
@@ -60,12 +61,9 @@ class NpyVectors:
     def __init__(self, name: str, file: MappedFile) -> None:
         self.name, self._file = name, file
         try:
-            head = io.BytesIO(file.read(0, 1 << 16))
-            read = npy.read_array_header_1_0 if npy.read_magic(head) == (1, 0) else npy.read_array_header_2_0
-            shape, is_fortran, kind = read(head)
-            self._start = head.seek(0, io.SEEK_CUR)
-        except ValueError as error:
-            raise self._refusal("it is not a NumPy file", FIX) from error
+            kind, is_fortran, shape, self._start = parse_header(bytes(file.read(0, HEADER_LIMIT)))
+        except NotAnArray as error:
+            raise self._refusal(f"it is not a NumPy file of numbers: {error}", FIX) from error
         if len(shape) != 2:
             raise self._refusal(f"expected 2 dimensions, got {len(shape)}", FIX)
         if is_fortran:
@@ -75,7 +73,7 @@ class NpyVectors:
             raise self._refusal(
                 f"elements of type {kind!r} are not supported", "convert them to a type of this machine"
             )
-        if not all(type(size) is int and size >= 0 for size in shape) or not shape[1]:
+        if not shape[1]:
             raise self._refusal(f"expected vectors with elements, got the shape {shape}", FIX)
         self.count, self.width = shape
         self._type = np.dtype("uint16") if self.kind == "bfloat16" else kind
@@ -99,12 +97,12 @@ class NpyVectors:
 def open_npy_vectors(path: str, regions: RegionStore) -> Iterator[NpyVectors]:
     """Open the vectors of a file. Raises `InvalidVectors` if it has none, `RegionLost` if it is truncated meanwhile."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_descriptor(path)
+    except NotRegular as error:
+        raise InvalidVectors(error.what, "vectors", FIX).in_file(path) from None
     except OSError as error:
         raise InvalidVectors(f"it cannot be read ({error.strerror})", "vectors", FIX).in_file(path) from None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidVectors("it is not a regular file", "vectors", FIX).in_file(path)
         with open_mapped_file(regions, path, descriptor) as file:
             yield NpyVectors(path, file)
     finally:

@@ -18,7 +18,6 @@ import contextlib
 import itertools
 import operator
 import os
-import stat
 import sys
 import threading
 import weakref
@@ -35,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tmmu.core.reading import NotRegular, open_descriptor
 from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_bytes
 from tmmu.mnemosyne.failures import MemoryBound, NoAddressSpace, RegionClosed, RegionInUse, RegionLost, RegionRefused
 from tmmu.mnemosyne.faults import WatchedRange, unwatch, watch
@@ -577,13 +577,11 @@ def _tiles(start: int, stop: int) -> range:
 def _open(file: Path, is_writable: bool) -> int:
     try:
         flags = os.O_RDWR if is_writable else os.O_RDONLY
-        descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # without it, opening a pipe would block
-    except (OSError, ValueError) as error:
-        raise NoAddressSpace(getattr(error, "strerror", None) or str(error), str(file)) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise RegionRefused("the path is not a regular file", str(file), "map a regular file")
-    return descriptor
+        return open_descriptor(file, flags)
+    except NotRegular:
+        raise RegionRefused("the path is not a regular file", str(file), "map a regular file") from None
+    except OSError as error:
+        raise NoAddressSpace(error.strerror or str(error), str(file)) from None
 
 
 def _lost(region: MappedRegion) -> str | None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self, TypeVar
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import NotRegular, open_descriptor
 from tmmu.mnemosyne import anchors, log_scan
 from tmmu.mnemosyne import sealed_format as form
 from tmmu.mnemosyne.failures import NotAuthentic, WrongKey
@@ -472,14 +473,15 @@ class SealedReader:
 
         def look(stated: bytes | None) -> tuple[int, LogScan, LogState]:
             try:
-                descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                descriptor = open_descriptor(name)
+            except NotRegular as error:
+                raise log_failure(name, "the path is not a regular file", "choose another name") from error
             except OSError as error:
                 if isinstance(error, FileNotFoundError):
                     _check_anchor(_absent(), name, key, stated)
                 what, fix = f"cannot be opened ({error.strerror})", "name the log that was meant"
                 raise log_failure(name, what, fix) from error
             try:
-                _check_is_file(descriptor, name)
                 return descriptor, *_scan_and_compare(descriptor, name, key, stated, visit, opened)
             except BaseException:
                 os.close(descriptor)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 
 import onnx
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import NotRegular, TooLarge, read_file
 from tmmu.onnx import encodings
 from tmmu.onnx.functions import inline_functions
 from tmmu.onnx.naming import bodies_of, domain_of
@@ -64,21 +64,12 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
 
 def _read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
-        # Opened without blocking, because a named pipe would block forever; its type is checked afterwards.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        try:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
-                raise refuse("INVALID_IR", "the path", "it is not a regular file", "name a model file")
-            if status.st_size > FILE_LIMIT:
-                fix = "store the weights outside of the model file"
-                raise refuse(
-                    "INVALID_IR", "the file", f"expected at most {FILE_LIMIT} bytes, got {status.st_size}", fix
-                )
-            with open(handle, "rb", closefd=False) as file:
-                return file.read(FILE_LIMIT + 1)
-        finally:
-            os.close(handle)
+        return read_file(path, FILE_LIMIT)
+    except NotRegular as error:
+        raise refuse("INVALID_IR", "the path", "it is not a regular file", "name a model file") from error
+    except TooLarge as error:
+        what, fix = f"expected at most {FILE_LIMIT} bytes, got {error.size}", "store the weights outside of the model"
+        raise refuse("INVALID_IR", "the file", what, fix) from error
     except OSError as error:
         raise refuse("INVALID_IR", "the file", f"it cannot be read ({error.strerror})", "check the path") from error
 

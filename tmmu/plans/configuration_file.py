@@ -40,12 +40,12 @@ spec: M3.4, M3.5, M3.7, M3.8
 from __future__ import annotations
 
 import os
-import tomllib
 from typing import Any, NamedTuple
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import parse_size
+from tmmu.core.reading import parse_toml
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.plans.configuration import check_configuration, configuration_error
 
@@ -77,8 +77,8 @@ def load(path: str | os.PathLike[str]) -> Configuration:
     """Read the configuration in a TOML file; INVALID_ARENA_CONFIG names the file and the place."""
     try:
         try:
-            document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG").decode())
-        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a number or nesting too large
+            document = parse_toml(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG"))
+        except ValueError as error:  # not TOML, not UTF-8, or a number or nesting too large
             raise TmmuError("INVALID_ARENA_CONFIG", f"not TOML: {error}", fix="see the README's example") from error
         return _read(document)
     except TmmuError as error:

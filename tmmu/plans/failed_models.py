@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import escape_line
+from tmmu.core.reading import read_head
 
 NAME = "failed.txt"
 TITLE = "tmmu plan: these models have no plan here"
@@ -35,8 +36,7 @@ def is_record(path: str | os.PathLike[str]) -> bool:
     except OSError:
         return False
     try:
-        with open(path, "rb") as file:
-            return file.read(len(TITLE) + 1) == f"{TITLE}\n".encode()
+        return read_head(path, len(TITLE) + 1) == f"{TITLE}\n".encode()
     except OSError:
         return True
 

@@ -16,10 +16,12 @@ import onnx
 from tmmu.core.dims.expressions import close_shape
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import read_file
 from tmmu.core.vocabulary import NodePart
 from tmmu.importers.constants import constant_nodes
 from tmmu.onnx import Resolved
 from tmmu.onnx.functions import inline_functions
+from tmmu.onnx.reading import FILE_LIMIT
 from tmmu.onnx.structure import GraphScope, structure
 from tmmu.simulator.bodies import BodySteps, Holder
 from tmmu.simulator.elements import Size
@@ -54,8 +56,7 @@ class OnnxModel:
         self.resolved = resolved
         self.sizes = {name: (close_shape(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
         self.folder = os.path.dirname(os.path.abspath(resolved.path))
-        with open(resolved.path, "rb") as file:
-            graph = onnx.ModelProto.FromString(file.read())
+        graph = onnx.ModelProto.FromString(read_file(resolved.path, FILE_LIMIT))
         self.proto = inline_functions(graph) if graph.functions else graph
         found = structure(self.proto.graph)
         self.main = found.main

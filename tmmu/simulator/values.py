@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import zipfile
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,6 +18,7 @@ from onnx import external_data_helper, numpy_helper
 
 from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.errors import TmmuError
+from tmmu.core.npy import NotAnArray, load_archive
 from tmmu.simulator.elements import Array, Size, encode, numpy_type
 from tmmu.simulator.memories import Raw
 
@@ -47,10 +47,17 @@ def draw(seed: int, name: str, size: Size) -> Raw:
 
 
 def missing_data_file(tensor: onnx.TensorProto, folder: str) -> str | None:
-    """Return the name of the tensor's data file if it does not exist; None otherwise."""
+    """Return the name of the tensor's data file if it does not exist; None otherwise.
+
+    Raises INVALID_IR if the tensor does not state a range of bytes.
+    """
     if not external_data_helper.uses_external_data(tensor):
         return None
-    location: str = external_data_helper.ExternalDataInfo(tensor).location
+    try:
+        location: str = external_data_helper.ExternalDataInfo(tensor).location
+    except ValueError as error:
+        what, place = f"its data cannot be read ({error})", f"initializer {tensor.name!r}"
+        raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
     return None if os.path.exists(os.path.join(folder, location)) else location
 
 
@@ -69,6 +76,8 @@ def read_initializer(tensor: onnx.TensorProto, folder: str) -> Array | None:
             external_data_helper.load_external_data_for_tensor(copy, folder)
             tensor = copy
         return numpy_helper.to_array(tensor)
+    except TmmuError:
+        raise
     except Exception as error:  # onnx raises exceptions of any kind over data that do not fit
         what = f"its data cannot be read ({error})"
         raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
@@ -86,30 +95,25 @@ def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
         fix = f"give arrays for {', '.join(sorted(sizes)) or 'no input'}"
         return TmmuError("INVALID_BINDING", what, file=path, place=f"array {name!r}", fix=fix, binding=name)
 
-    found: dict[str, Array] = {}
+    def limit_of(name: str) -> int:
+        if name not in sizes:
+            raise refuse(name, "the model has no input of this name")
+        shape, dtype = sizes[name]
+        return nbytes(shape, dtype) * max(1, 8 // BITS[dtype])
+
     try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                name = info.filename.removesuffix(".npy")
-                if name not in sizes:
-                    raise refuse(name, "the model has no input of this name")
-                shape, dtype = sizes[name]
-                if info.file_size > nbytes(shape, dtype) * max(1, 8 // BITS[dtype]) + (1 << 16):
-                    raise refuse(
-                        name, f"expected an input of {list(shape)}, got {info.file_size} bytes, which are more"
-                    )
-        with np.load(path, allow_pickle=False) as arrays:
-            for name in arrays.files:
-                array = arrays[name]
-                shape, dtype = sizes[name]
-                if array.dtype.kind == "V" and array.dtype.itemsize == numpy_type(dtype).itemsize:
-                    array = array.view(numpy_type(dtype))  # types that NumPy lacks are stored as bytes
-                if array.shape != shape or array.dtype != numpy_type(dtype):
-                    raise refuse(name, f"expected {dtype} {list(shape)}, got {array.dtype} {list(array.shape)}")
-                found[name] = array
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        found: dict[str, Array] = load_archive(path, limit_of)
+    except (OSError, NotAnArray) as error:
+        what = getattr(error, "strerror", None) or str(error)
         raise TmmuError(
-            "INVALID_BINDING", f"the file is not an .npz file of arrays ({error})", file=path,
+            "INVALID_BINDING", f"the file is not an .npz file of arrays ({what})", file=path,
             fix="write it with numpy.savez", binding="--inputs",
         ) from error  # fmt: skip
+    for name, array in found.items():
+        shape, dtype = sizes[name]
+        if array.dtype.kind == "V" and array.dtype.itemsize == numpy_type(dtype).itemsize:
+            array = array.view(numpy_type(dtype))  # types that NumPy lacks are stored as bytes
+        if array.shape != shape or array.dtype != numpy_type(dtype):
+            raise refuse(name, f"expected {dtype} {list(shape)}, got {array.dtype} {list(array.shape)}")
+        found[name] = array
     return found

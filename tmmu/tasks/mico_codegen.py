@@ -23,12 +23,14 @@ from proofs.verify.verdict import Verdict
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
+from tmmu.core.reading import read_file
 from tmmu.core.vocabulary import Bindings
 from tmmu.mico import generate
 from tmmu.mico.export import export_module, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
 from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observe_ranges, quantize_model
 from tmmu.mico.stored import load_with_weights
+from tmmu.onnx.reading import FILE_LIMIT
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.pools import Lifetime, find_pools, tensor_lifetimes, tensor_to_pool
@@ -185,7 +187,7 @@ class MiCoCodeGen:
                 plan, path, os.fspath(target), prove=prove, weights=weights, static=static, name=model_name
             )
             if path != self._path:
-                canonical.write_atomically(target / f"{model_name}.onnx", Path(path).read_bytes())
+                canonical.write_atomically(target / f"{model_name}.onnx", read_file(path, FILE_LIMIT))
                 written.append(str(target / f"{model_name}.onnx"))
         file.save(plan, target / f"{model_name}.plan.cbor")
         written.append(str(target / f"{model_name}.plan.cbor"))

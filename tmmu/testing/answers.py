@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 from proofs.readers.plans.formats import load_any
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import list_names, suggest_names
+from tmmu.core.reading import parse_json, read_file
 from tmmu.core.source import MAX_BYTES
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plans import file, text
@@ -139,8 +139,7 @@ def _of_plan(plan: Plan | BufferPlan, problem: PlannerProblem, footprint: int | 
 def _of_file(path: str, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:
     """Read a file: a plan of any format that `verify-plan` reads, or the text of offsets."""
     try:
-        with open(path, "rb") as opened:
-            data = opened.read(MAX_BYTES)
+        data = read_file(path, MAX_BYTES)
         try:
             given = data.decode()
         except UnicodeDecodeError:
@@ -178,7 +177,7 @@ def _of_text(given: str, problem: PlannerProblem, footprint: int | None) -> Plan
 def _of_json(given: str, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:
     """Read a JSON object of offsets by name, also as `offsets` beside a `footprint`, or a list of offsets."""
     try:
-        value = json.loads(given, object_pairs_hook=_Pairs)
+        value = parse_json(given, _Pairs)
     except ValueError as error:
         raise BadAnswer(f"the answer is not JSON ({error})") from error
     if isinstance(value, _Pairs):

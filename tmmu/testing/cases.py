@@ -18,6 +18,8 @@ from proofs.verify.boxes import boxes
 from proofs.verify.picture import in_text
 from tmmu.core.columns import Names
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import parse_json, read_file
+from tmmu.core.source import MAX_BYTES
 from tmmu.plans import text, text_writer
 from tmmu.plans.allocation import Buffers
 from tmmu.plans.sections import BufferPlan, Plan
@@ -133,9 +135,9 @@ def _one_line(given: str) -> str:
 def read_case(path: Path) -> SavedCase:
     """Read a saved case. Raises NotACase for any other file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_file(path, MAX_BYTES).decode().splitlines()
         [stated] = (line[len(MARK) :] for line in lines if line.startswith(MARK))
-        found: dict[str, Any] = json.loads(stated)
+        found: dict[str, Any] = parse_json(stated)
         problem = read_problem(found["kind"], found["problem"])
         capacity = found["capacity"]
         if capacity is not None and not isinstance(capacity, int):

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tmmu.core import children
+from tmmu.core.reading import read_head
 from tmmu.ir import text_writer
 from tmmu.testing.answers import BadAnswer, Refusal
 from tmmu.testing.buffer import TimedBuffer
@@ -106,11 +107,11 @@ class ProgramPlanner:
             if not writes_file:
                 return printed
             try:
-                with open(target, "rb") as opened:
-                    data = opened.read(MOST)
-                return data.decode()
+                return read_head(target, MOST).decode()
             except FileNotFoundError:
                 raise BadAnswer(f"it ended with exit code 0 and wrote no {OUT}{_shown(messages)}") from None
+            except OSError as error:
+                raise BadAnswer(f"what it wrote cannot be read ({error.strerror})") from error
             except UnicodeDecodeError as error:
                 raise BadAnswer(f"it wrote a file that is no UTF-8 ({error.reason} at byte {error.start})") from error
 

@@ -5,11 +5,12 @@ A last line without its end was being written when the process died, and is igno
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tmmu.core.reading import TooLarge, parse_json, read_file
 
 FORMAT = "tmmu-events"
 BYTES = 1 << 26
@@ -250,13 +251,11 @@ def read(path: Path) -> list[Event]:
     Raises `WrongLog`. Memory is at most a small multiple of the file's `BYTES`.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(BYTES + 1)
+        return list(parse(read_file(path, BYTES)))
+    except TooLarge as error:
+        raise WrongLog(None, f"it has more than {BYTES} bytes; log a shorter run") from error
     except OSError as error:
         raise WrongLog(None, f"it cannot be read ({error.strerror})") from error
-    if len(data) > BYTES:
-        raise WrongLog(None, f"it has more than {BYTES} bytes; log a shorter run")
-    return list(parse(data))
 
 
 def parse(data: bytes) -> Iterator[Event]:
@@ -266,8 +265,8 @@ def parse(data: bytes) -> Iterator[Event]:
         raise WrongLog(None, "it has no event")
     for number, line in enumerate(lines, 1):
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(line)
+        except ValueError as error:
             raise WrongLog(number, "it is not a JSON object") from error
         if not isinstance(value, dict) or not isinstance(value.get("event"), str) or value["event"] not in EVENTS:
             raise WrongLog(number, "it is not a known event")

@@ -19,6 +19,7 @@ from proofs.proving.obligations.context import Context
 from tmmu.core.canonical import remove, write_atomically
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import escape_line
+from tmmu.core.reading import read_head
 
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""
@@ -83,8 +84,7 @@ def remove_coq_file(folder: str | os.PathLike[str]) -> None:
         if not path.is_file():
             continue
         try:
-            with open(path, "rb") as file:
-                mine = ours.match(file.read(MARK)) is not None
+            mine = ours.match(read_head(path, MARK)) is not None
         except OSError:
             continue  # a file that cannot be read was not written here
         if mine:

@@ -9,12 +9,12 @@ installed. spec: V6.3, V6.10, V6.11
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 from proofs.tools import users_folders
+from tmmu.core.reading import open_file, parse_json, read_file
 
 SOURCES = Path(__file__).parent
 ORDER = (
@@ -26,6 +26,8 @@ PROGRAM, THEORY = "kernel", "theory"
 """The names of the program and of the folder of the compiled theory."""
 STATED = "kernel.json"
 """The file beside a program that states what it was built from."""
+STATED_LIMIT = 1 << 16
+"""The largest such file that is read, in bytes."""
 PACKAGED = SOURCES / "built"
 """The folder of the program in a wheel."""
 
@@ -79,8 +81,12 @@ def _present() -> Path | None:
 def read_build(where: Path) -> KernelBuild | None:
     """Return the digests stated beside a program, or None unless they match these sources and that program."""
     try:
-        found = KernelBuild(**json.loads((where / STATED).read_bytes()))
-        same = found.sources == digest() and found.program == digest_of_file(where / PROGRAM)
+        found = KernelBuild(**parse_json(read_file(where / STATED, STATED_LIMIT)))
+        same = (
+            all(isinstance(each, str) for each in found)
+            and found.sources == digest()
+            and found.program == digest_of_file(where / PROGRAM)
+        )
     except (OSError, ValueError, TypeError):
         return None
     return found if same else None
@@ -88,7 +94,8 @@ def read_build(where: Path) -> KernelBuild | None:
 
 def digest_of_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def find_theory() -> Path | None:

@@ -28,7 +28,7 @@ Kind = Literal["accesses", "lifetimes"]
 FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-8]))?")
 CLAIM = r"(true|false|unclaimed)"
 WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints"))
-ARENA = re.compile(f"arena (\\d+) fewest_slots {CLAIM} least_footprint {CLAIM}")
+ARENA = re.compile(f"arena ([0-9]{{1,10}}) fewest_slots {CLAIM} least_footprint {CLAIM}")
 HOLDS = {"true": True, "false": False, "unclaimed": None}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from proofs.readers.plans.foreign_plan import ForeignPlan
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import PLAN_SUFFIXES
+from tmmu.core.reading import read_head
 from tmmu.core.source import NO_DIMS, PIPE, Source
 from tmmu.plans import file
 from tmmu.plans.gate import StatedBuffers, StatedPlan
@@ -180,10 +180,7 @@ def load_any(
 def _head(path: str, size: int = HEAD) -> bytes:
     """Return the first bytes of a regular file; none if it is another one or cannot be opened: the reader says so."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return b""
-        with open(path, "rb") as stream:
-            return stream.read(size)
+        return read_head(path, size)
     except OSError:
         return b""
 

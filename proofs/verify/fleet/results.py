@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,13 +24,17 @@ from typing import Any
 
 from proofs.proving.kernel import installed
 from proofs.readers.plans import formats
+from proofs.verify import formats as written
+from proofs.verify import text
 from proofs.verify.options import Options, ProofFolders, Solving
 from proofs.verify.verdict import EXITS, PROVED, REFUTED, Verdict
-from tmmu.core import canonical
+from tmmu.core import canonical, reading
 
 PACKAGES = ("z3-solver", "cvc5", "cbor2", "numpy", "onnx")
 """What verdicts are made with beside this package."""
 ROOT = Path(__file__).resolve().parents[3]
+RECORD_LIMIT = 1 << 28
+"""The largest record that is read, in bytes: a verdict may list every row of a plan."""
 
 
 @cache
@@ -60,7 +64,7 @@ def _version(package: str) -> str:
 
 def content_of(path: str) -> str:
     """The SHA-256 of a file's bytes. Raises OSError. O(bytes), in pieces."""
-    with open(path, "rb") as file:
+    with reading.open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -114,12 +118,12 @@ class Results:
     def taken(self, key: str, path: str, model: str | None) -> Verdict | None:
         """Return the verdict that is kept under a key, with plan and model as they are named now; None if none is."""
         try:
-            found = json.loads(Path(self.folder, f"{key}.json").read_bytes())
+            found = reading.parse_json(reading.read_file(Path(self.folder, f"{key}.json"), RECORD_LIMIT))
             stated, verdict = found["verdict"], Verdict(**found["verdict"])
             right = found["key"] == key and found["digest"] == _digest(stated)
         except (OSError, ValueError, TypeError, KeyError):
             return None
-        if not right or verdict.verdict not in (PROVED, REFUTED) or verdict.exit != EXITS[verdict.verdict]:
+        if not right or not _is_whole(verdict) or verdict.exit != EXITS[verdict.verdict]:
             return None
         return replace(verdict, file=path, model=model, taken_from=self.folder)
 
@@ -129,6 +133,50 @@ class Results:
             stated = asdict(verdict)
             record = {"key": key, "digest": _digest(stated), "verdict": stated}
             canonical.write_atomically(Path(self.folder, f"{key}.json"), json.dumps(record).encode())
+
+
+def _is_whole(verdict: Verdict) -> bool:
+    """Decide whether a verdict that was read is one that `keep` writes: its fields have their types, and it is printed.
+
+    A digest protects a record from damage. It has no key, so that a record may also have been made otherwise.
+    spec: RE3.6
+    """
+    if any(not fits(getattr(verdict, name)) for name, fits in FIELDS.items()):
+        return False
+    try:
+        donated = verdict.assumptions["donated"]
+        printed = [*text.lines(verdict, verbose=True), *(write([verdict], ()) for write in written.WRITERS.values())]
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        return False
+    return bool(printed) and _are_texts(donated)
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_map_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+FIELDS: dict[str, Callable[[Any], bool]] = {
+    "file": _is_text, "verdict": lambda value: _is_text(value) and value in (PROVED, REFUTED),
+    "exit": lambda value: type(value) is int, "scope": _is_text,
+    "obligations": lambda value: isinstance(value, list) and all(map(_is_map, value)),
+    "proved": _are_texts, "compared": _are_texts, "notes": _are_texts, "constructs": _are_texts,
+    "not_looked_at": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "claims": _is_map, "assumptions": _is_map, "kernel": _is_map, "witness": _is_map_or_none,
+    "reading": _is_map_or_none, "model": lambda value: value is None or _is_text(value),
+}  # fmt: skip
+"""The check of each field of a verdict that is kept."""
 
 
 def _digest(stated: Any) -> str:

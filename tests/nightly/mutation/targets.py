@@ -386,6 +386,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/dtypes.py": (f"{UNIT}ir_dtypes.py", f"{UNIT}readers_operators.py"),
     "tmmu/core/errors.py": (f"{UNIT}errors.py", f"{UNIT}every_failure_code.py"),
     "tmmu/core/extras.py": (f"{UNIT}missing_packages.py",),
+    "tmmu/core/npy.py": (f"{UNIT}npy.py",),
+    "tmmu/core/reading.py": (f"{UNIT}reading.py", f"{UNIT}canonical.py"),
     "tmmu/core/kind.py": (f"{UNIT}plan_kind.py", f"{UNIT}verify_plan.py"),
     **{f"tmmu/core/{name}.py": (f"{UNIT}{name}.py", f"{UNIT}explain.py") for name in ("output", "progress")},
     "tmmu/core/pages.py": (f"{UNIT}explain.py", f"{COMMANDS}report.py"),

@@ -32,11 +32,11 @@ spec: R7.1, R7.2, R7.5
 from __future__ import annotations
 
 import os
-import tomllib
 from typing import Any
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import parse_toml
 from tmmu.plans import sharding
 
 LIMIT = 1 << 20
@@ -52,8 +52,8 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the spec in a TOML file as the object that plans hold. INVALID_SHARDING names the file and the error."""
     try:
         try:
-            document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_SHARDING").decode())
-        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, or a number or nesting too large
+            document = parse_toml(read_bounded(path, LIMIT, "INVALID_SHARDING"))
+        except ValueError as error:  # not TOML, not UTF-8, or a number or nesting too large
             raise sharding_error(f"not TOML: {error}", "`tmmu example gpt2-shards` writes a valid one") from error
         return resolve(document)
     except TmmuError as error:

@@ -1,11 +1,11 @@
 """The content of each kind of record in a trace: the same as `spec/records.cddl`, in code, and stricter.
 
-spec: U5.9, U5.20
+spec: U5.9, U5.20, RE3.6
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from tmmu.core.records import record_error
@@ -69,6 +69,11 @@ def _is_text_or_null(value: Any) -> bool:
     return value is None or _is_text(value)
 
 
+def _is_one_of(words: Container[str]) -> Callable[[Any], bool]:
+    """Return the check that a value is one of some texts. A value of another type may have no hash, or no truth."""
+    return lambda value: isinstance(value, str) and value in words
+
+
 def _is_maps(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
@@ -97,7 +102,7 @@ def _are_seals(value: Any) -> bool:
 
 KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
     HEADER: {
-        "trace_schema": lambda value: value == SCHEMA, "metric_schema": _is_text, "spec_version": _is_text,
+        "trace_schema": _is_one_of((SCHEMA,)), "metric_schema": _is_text, "spec_version": _is_text,
         "model": _is_text, "ir_hash": _is_hash, "mode": _is_text, "layout": _is_text,
         "replay_token_prefix": lambda value: isinstance(value, bytes) and len(value) == PREFIX,
         "replay_token_digest": _is_hash, "arena_config": _is_configuration, "arena_config_hash": _is_hash,
@@ -117,7 +122,7 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash,
     },
     "value": {
-        "t": _is_uint, "tensor_id": _is_text, "access": lambda value: value in ACCESS, "content": _is_hash,
+        "t": _is_uint, "tensor_id": _is_text, "access": _is_one_of(ACCESS), "content": _is_hash,
     },
     "commit": {
         "t": _is_uint, "tmmu_plan_hash": _is_hash, "arenas": _are_seals, "values_hash": _is_hash_or_null,
@@ -128,7 +133,7 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "replay_token": _is_hash, "diagnostics_hash": _is_hash,
     },
     END: {
-        "records": _is_uint, "status": lambda value: value in STATUS, "failure_code": _is_text_or_null,
+        "records": _is_uint, "status": _is_one_of(STATUS), "failure_code": _is_text_or_null,
         "allocation_time_ns": _is_uint, "trace_final_hash": _is_hash,
     },
 }  # fmt: skip
@@ -138,7 +143,7 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
 def check_record(record: Any, number: int) -> None:
     """Raise INVALID_RECORD if a record has an unknown kind, or a key that is missing, unknown or of another type."""
     place = f"record {number}"
-    if not isinstance(record, dict) or record.get("kind") not in KEYS:
+    if not isinstance(record, dict) or not _is_one_of(KEYS)(record.get("kind")):
         raise record_error(place, "its kind is missing or unknown")
     keys = KEYS[record["kind"]]
     for key, fits in keys.items():

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from proofs.proving.solvers import Solver
+from tmmu.core.reading import read_head
 
 Requests = Mapping[str, Sequence[str]]
 """The requests that prove each lemma, by its name."""
@@ -43,7 +44,7 @@ def prove_unrecorded(
     if not version:
         return dict.fromkeys(requests, "the solver does not start")
     digest = digest_of(requests, version, text)
-    if _on_record(folder / digest, digest):
+    if is_on_record(folder / digest, digest):
         return {}
     solver = start()
     try:
@@ -89,10 +90,10 @@ def _content(digest: str) -> bytes:
     return f"{digest} PROVED\n".encode()
 
 
-def _on_record(path: Path, digest: str) -> bool:
+def is_on_record(path: Path, digest: str) -> bool:
+    """Decide whether a file records the proofs with this digest. What is not a regular file does not."""
     try:
-        with open(path, "rb") as file:
-            return file.read(len(_content(digest)) + 1) == _content(digest)
+        return read_head(path, len(_content(digest)) + 1) == _content(digest)
     except OSError:
         return False
 
