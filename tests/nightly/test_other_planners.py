@@ -1,5 +1,5 @@
-"""Planners of other projects in the suite. `HUNT_VENVS` names the folder with their environments. The figures that a run
-prints (`pytest -s`) are in `spec/testing.md`.
+"""Planners of other projects in the suite. `HUNT_VENVS` names the folder with their environments. The figures that a
+run prints (`pytest -s`) are in `spec/testing.md`.
 """
 
 from __future__ import annotations

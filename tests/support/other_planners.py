@@ -184,7 +184,10 @@ def litert() -> Plan:
             made = schema.OperatorT()
             made.opcodeIndex, made.inputs, made.outputs = which, inputs, [output]
             if which:
-                made.builtinOptionsType, made.builtinOptions = schema.BuiltinOptions.ShapeOptions, schema.ShapeOptionsT()
+                made.builtinOptionsType, made.builtinOptions = (
+                    schema.BuiltinOptions.ShapeOptions,
+                    schema.ShapeOptionsT(),
+                )
                 made.builtinOptions.outType = int32
             graph.operators.append(made)
 
