@@ -58,8 +58,8 @@ def planner(name: str) -> Iterator[Planner]:
     environment = ENVIRONMENTS[name.partition("-")[0]]
     folder = VENVS / environment.folder
     if not (folder / "bin/python").exists():
-        # another project, in its environment
-        pytest.skip(f"python -m venv {folder} && {folder}/bin/pip install {environment.packages}")
+        how = f"python -m venv {folder} && {folder}/bin/pip install {environment.packages}"
+        pytest.skip(how)  # another project, in its environment
     program = BatchProgram([str(folder / "bin/python"), str(Path(other_planners.__file__)), name], timeout=120)
     try:
         yield Planner(program, name, takes_capacity=False)

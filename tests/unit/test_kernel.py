@@ -442,7 +442,7 @@ ACCEPTED = f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footpr
     ],
 )
 def test_a_program_that_dies_or_is_not_understood_gives_no_answer(script: str, said: str, tmp_path: Path) -> None:
-    """spec: V6.1"""
+    """spec: V6.1, RE2.6"""
     answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
     assert (answer.accepted, answer.rejected) == (False, False)
     assert said in answer.failure
@@ -498,6 +498,10 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
     for lines, expected in (
         ("rejected accesses {digest} 6", rejected | {"reason": "sharing_is_sound"}),
         ("accepted", {"answer": "no_answer", "reason": "its answer is not understood"}),
+        (
+            shown("true", "true", "true", "true").rpartition("\n")[0],
+            {"answer": "no_answer", "reason": "its claims are about other arenas"},
+        ),
         (shown("true", "true", "true", "true"), {"answer": "accepted"} | both),
         (shown("unclaimed", "unclaimed", "unclaimed", "unclaimed"), {"answer": "accepted"} | none),
         (shown("false", "true", "true", "true"), rejected | both | {"reason": "slots"}),

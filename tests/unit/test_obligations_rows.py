@@ -464,7 +464,7 @@ def test_every_lemma_that_an_obligation_rests_on_exists() -> None:
 
 def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = ("/nowhere/z3",)
-    monkeypatch.setitem(obligations.SOLVERS, "z3", lambda *_: Z3(command=nowhere))
+    monkeypatch.setitem(obligations.SOLVERS, "z3", lambda *_, **__: Z3(command=nowhere))
     monkeypatch.setattr(obligations, "command_of", lambda _: nowhere)
     outcomes = obligations.prove(context_of(training_plan(5), NOBODY), timeout_s=60)
     proved = {outcome.name for outcome in outcomes if outcome.verdict == "PROVED"}

@@ -30,7 +30,11 @@ OWN = "tmmu/core/reading.py"
 ALLOWED: dict[tuple[str, str], str] = {
     ("proofs/model_check/following/generate.py", "read_text"): "modules of this package",
     ("proofs/model_check/tlc.py", "read_text"): "a copy that this function has just written",
+    ("proofs/proving/kernel/install.py", "read_text"): "a map that the linker has just written",
     ("proofs/proving/kernel/installed.py", "read_bytes"): "sources of this package",
+    ("proofs/proving/kernel/libraries.py", "read_text"): "files of the system",
+    ("proofs/proving/kernel/libraries.py", "read_bytes"): "a record of the kernel's own folder, while a wheel is built",
+    ("proofs/proving/kernel/libraries.py", "json.loads"): "a record of the kernel's own folder, while a wheel is built",
     ("proofs/proving/lemmas/engine/record.py", "fdopen"): "writes a new file",
     ("proofs/proving/solvers/child.py", "fdopen"): "the process's own pipe",
     ("proofs/proving/solvers/smtinterpol.py", "open"): "writes a file and reads it again",

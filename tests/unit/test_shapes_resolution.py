@@ -422,6 +422,7 @@ print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and
         "tmmu.core.errors",
         "tmmu.core.fields",
         "tmmu.core.output",
+        "tmmu.core.reading",
         "tmmu.core",
         "tmmu.core.dtypes",
         "tmmu.core.vocabulary",

@@ -23,6 +23,7 @@ import z3
 from proofs.proving.solvers import Answer, child, process, refutation
 from proofs.proving.solvers.child import FRAME_LIMIT, read_frame, write_frame
 from proofs.proving.solvers.process import CVC5, Z3
+from tests.support.commands import program
 
 TRUE, FALSE = refutation("(< 1 2)"), refutation("(< 2 2)")
 # A question that Z3 does not answer in a lifetime.
@@ -145,6 +146,16 @@ def test_an_answer_that_comes_too_late_is_none() -> None:
         assert answer.failure == "the solver gave no answer within 0.2 s"
         assert made.pid is None
         assert made.evaluate(FALSE, 60).counterexample
+
+
+def test_a_solver_that_stops_at_its_start_is_waited_for_no_longer_than_an_answer(tmp_path: Path) -> None:
+    """spec: RE2.5"""
+    command = (str(program(tmp_path / "z3", "sleep 60")),)
+    answer = Z3(command=command).evaluate(FALSE, 0.3)
+    assert answer.failure == "the solver gave no answer within 0.3 s"
+    started = Z3(command=command, start_s=0.3)
+    assert started.version == ""
+    assert started.pid is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ A program inherits the read end of a pipe whose write end this process alone hol
 program when that end closes, and a program ends of SIGIO unless it has taken precautions. So the program itself need
 not know of any of this, and its own children are ended in the same way if this module started them.
 
-Only the standard library is imported: the kernel is built before anything is installed. spec: RE2.1, RE2.2, RE2.3
+Only the standard library is imported: the kernel is built before anything is installed. spec: RE2.1 to RE2.4
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A solver is a large program that may crash, hang or print nonsense. None of that may reach a verdict or this process.
 The two communicate through pipes with a deadline. A child that died, raised, printed an error or answered too late is
-discarded with its context, and the next evaluation starts a new one with the same prelude. spec: V4.6
+discarded with its context, and the next evaluation starts a new one with the same prelude. spec: V4.6, RE2.5
 
 A child that is closed without such a fault starts a new context and is kept for the next solver of its command, because
 a start (0.2 s) costs more than most proofs.
