@@ -49,9 +49,6 @@ from tmmu.plans import configuration_file, failed_models
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
 
-AT_ONCE = 2
-"""The solver processes that the verdict on a small plan uses at once: for its rows, and for the definition."""
-
 
 def _configuration(_context: object, _parameter: object, path: str | None) -> Configuration | None:
     """Read the file of --arenas. Raises BadParameter if it is not a configuration."""
@@ -332,7 +329,7 @@ def _written_into(into: ProofFolders) -> tuple[tuple[str, str | None], ...]:
 
 def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str | None) -> int:
     """Judge one plan after the other, print each verdict at once, and write the report."""
-    start_ahead(options.solving.solvers[0], AT_ONCE)
+    start_ahead(options.solving.solvers[0])
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
     members = []

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.benchmarks import foundry, kernel, mico, mnemosyne, replacement, report
+from tests.benchmarks import foundry, kernel, mico, mnemosyne, replacement, report, startup
 from tests.benchmarks.growth import growth
 from tests.benchmarks.orders import orders
 
@@ -48,6 +48,7 @@ if __name__ == "__main__":
     for layout in ("slots", "packed"):
         growth(layout)
     networks()
+    startup.main()
     print("\nthe checker that Coq has proved, beside Z3")
     kernel.main()
     orders()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from proofs.definition import promises
@@ -95,6 +96,10 @@ The larger of the two counts. The other solver's time is that for the whole obli
 """
 MANY = 10_000
 """Above this number of storages and accesses, a second solver process is worthwhile."""
+ASIDE = 64
+"""Above this number of storages, the definition is asked of another process meanwhile. Of fewer, the answer takes less
+time than a process takes to start.
+"""
 
 
 @dataclass(frozen=True)
@@ -209,12 +214,10 @@ def prove(
     solvers = [
         SOLVERS[solver](PRELUDE, start_s=timeout_s) for _ in range(max(1, workers if is_large(placement) else 1))
     ]
+    is_asked = len(placement.storages) <= definition_limit
+    ask_definition = partial(_promised, placement, claims, definition_timeout_s or timeout_s, solver)
     with ThreadPoolExecutor(max_workers=1) as aside:
-        # A separate solver answers the definition query in the meantime.
-        is_small = len(placement.storages) <= definition_limit
-        small = (
-            aside.submit(_promised, placement, claims, definition_timeout_s or timeout_s, solver) if is_small else None
-        )
+        meanwhile = aside.submit(ask_definition) if is_asked and len(placement.storages) > ASIDE else None
         try:
             unproved = at_use.prove_unrecorded(solvers[0].version, timeout_s, start=SOLVERS[solver])
             phase = f"proving with {solver}"
@@ -227,9 +230,10 @@ def prove(
         outcomes = [_outcome(o, r, unproved, placement) for (o, _), r in zip(asked, results, strict=True)]
         plan = context.plan if isinstance(context, Context) else None
         sizes = [] if plan is None or plan.envelope is None else [prove_over_envelope(plan, timeout_s, solver)]
-        if small is not None and not small.done():
+        if is_asked and (meanwhile is None or not meanwhile.done()):
             progress(f"proving the definition with {solver}")
-        return [*outcomes, *sizes, _lemmas(unproved), *([small.result()] if small else [])]
+        definition = [ask_definition() if meanwhile is None else meanwhile.result()] if is_asked else []
+        return [*outcomes, *sizes, _lemmas(unproved), *definition]
 
 
 def is_large(placement: Placement) -> bool:

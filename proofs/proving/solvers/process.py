@@ -216,14 +216,13 @@ def require_solvers(names: Iterable[str], doing: str) -> None:
             require_package(name, doing, EXTRAS[name])
 
 
-def start_ahead(name: str, count: int) -> None:
-    """Start children of a solver and keep them for the solvers that will need them.
+def start_ahead(name: str) -> None:
+    """Start a child of a solver and keep it for the first that needs one.
 
-    They import the solver while this process reads a plan, which takes as long. One that cannot be started is not kept.
+    It imports the solver while this process reads a plan, which takes as long. One that cannot be started is not kept.
     """
-    for _ in range(count):
-        with contextlib.suppress(OSError):
-            _kept.append((command_of(name), _open(command_of(name))))
+    with contextlib.suppress(OSError):
+        _kept.append((command_of(name), _open(command_of(name))))
 
 
 def _open(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
