@@ -19,6 +19,7 @@ import pytest
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
 from tmmu.core import records as sequence
+from tmmu.core.errors import TmmuError
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -272,6 +273,19 @@ def test_a_torn_end_is_cut_off_and_the_journal_goes_on(tmp_path: Path) -> None:
     path.write_bytes(data[: ends[-2]] + garbage)
     with Journal.open(path, hash_of(0)) as journal:
         assert journal.state == states[-2]
+
+
+def test_a_whole_record_whose_kind_is_not_text_is_no_torn_end(tmp_path: Path) -> None:
+    """Nothing is cut off, and the file stays as it is. spec: RE3.6"""
+    path = tmp_path / "j"
+    data, ends, states = written(path)
+    for kind in ([], {}, 1, None, b"commit"):
+        path.write_bytes(changed := data[: ends[-2]] + cbor2.dumps({"kind": kind}, canonical=True))
+        with pytest.raises(TmmuError, match="its kind is missing or unknown"):
+            Journal.open(path, hash_of(0))
+        assert path.read_bytes() == changed
+    path.write_bytes(data)
+    assert journals.load(path, hash_of(0)) == states[-1]
 
 
 def test_a_torn_header_is_written_again(tmp_path: Path) -> None:

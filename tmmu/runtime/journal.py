@@ -187,7 +187,8 @@ def load(path: str | os.PathLike[str], plan_hash: bytes) -> JournalState:
 def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
     """Return the last state in the bytes of a journal, and the number of bytes that are whole.
 
-    The bytes after these are one torn commit; else INVALID_RECORD is raised. Raises REPLAY_DIVERGENCE for another plan.
+    The bytes after these are one torn commit; else INVALID_RECORD is raised: a whole record whose kind is not text is
+    not a torn commit. Raises REPLAY_DIVERGENCE for another plan. spec: RE3.6
     """
     found = sequence.read_items(data)
     head = next(found, None)
@@ -196,11 +197,13 @@ def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
     state = _read_header(head.value, plan_hash)
     end = head.end
     while end < len(data):
+        is_foreign = False
         try:
             item = next(found)
+            is_foreign = isinstance(item.value, dict) and not isinstance(item.value.get("kind", ""), str)
             _check_commit(item.value, state, plan_hash)
         except TmmuError:
-            if data.find(MARK, end + MARK_END) >= 0:
+            if is_foreign or data.find(MARK, end + MARK_END) >= 0:
                 raise
             return state, end
         state, end = JournalState(state.batches + 1, item.value["state_hash"], item.value), item.end
