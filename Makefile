@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-full models models-full kernel kernel-mutants style lint bench bench-peers mutation soak hunt clean help
+.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-full models models-full kernel kernel-mutants style lint bench bench-peers mutation soak hunt fuzz clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -26,6 +26,7 @@ help:
 	@echo 'make bench-peers  our verifier beside ExecuTorch'"'"'s, our planner beside tinygrad'"'"'s (EXECUTORCH=python TINYGRAD=python: those of yours)'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
 	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
+	@echo 'make fuzz       every reader of files, guided by coverage (MINUTES=60, READERS="npy onnx" to choose, INPUT=FILE to read a finding again)'
 	@echo 'make hunt       random programs through the planners of other compilers (MINUTES=60, PLANNERS="litert vela" to choose,'
 	@echo '                RECORD=FILE to show a finding again), which it installs: gigabytes; HUNT_VENVS=folder has them already'
 
@@ -175,6 +176,13 @@ soak: $(VENV)/dev
 
 hunt: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.hunt $(if $(RECORD),--replay $(RECORD),--minutes $(MINUTES) $(if $(PLANNERS),--planners "$(PLANNERS)"))
+
+$(VENV)/fuzz: $(VENV)/dev
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,fuzz]'
+	@touch $@
+
+fuzz: $(VENV)/fuzz
+	PATH="$(CURDIR)/$(BIN):$$PATH" nice $(BIN)/python -m tests.nightly.fuzz $(if $(INPUT),--replay $(INPUT),--minutes $(MINUTES) $(if $(READERS),--readers $(READERS)))
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(DEMO) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

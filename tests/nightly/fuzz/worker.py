@@ -1,0 +1,69 @@
+"""Fuzz one reader in this process, guided by the coverage of this project's code: `atheris`, a libFuzzer for Python.
+
+`python -m tests.nightly.fuzz.worker READER CORPUS FINDINGS SECONDS SEED`. Half of the inputs come from the
+mutator of the notation, the others from libFuzzer, which knows the constants that the code compares with. A finding is
+written and counted, and the search goes on; an input that hangs, takes 3 GB or ends the process ends this worker, after
+libFuzzer has written it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+LONGEST = 1 << 15
+"""The longest input, in bytes."""
+MEMORY_MIB = 3072
+SECONDS_OF_INPUT = 10
+
+
+def main(reader: str, corpus: str, findings: str, seconds: int, seed: int) -> None:
+    """Fuzz a reader; ends the process."""
+    import atheris
+
+    atheris.instrument_imports(include=["tmmu", "proofs"]).__enter__()  # for good: readers import at first use
+    from tests.nightly.fuzz.bounds import file_of, run_input
+    from tests.nightly.fuzz.planted import PLANTED
+    from tests.nightly.fuzz.targets import TARGETS
+
+    warnings.simplefilter("ignore")
+    target = {**TARGETS, PLANTED.name: PLANTED}[reader]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    place, counts = Path(findings), Counter[str]()
+
+    def read(data: bytes) -> None:
+        finding = run_input(target, bytes(data))
+        if finding is None:
+            return
+        name = file_of(finding)
+        counts[name] += 1
+        kept = place / f"{name}.bin"
+        if not kept.exists() or kept.stat().st_size > len(data):
+            kept.write_bytes(finding.data)
+            record: dict[str, Any] = {"reader": reader, "what": finding.what, "key": finding.key, "text": finding.text}
+            (place / f"{name}.json").write_text(json.dumps(record, indent=1))
+
+    def mutate(data: bytes, longest: int, number: int) -> bytes:
+        random = Random(number)
+        made = target.mutate(bytes(data), random) if random.random() < 0.5 else atheris.Mutate(data, len(data) or 1)
+        return bytes(made[:longest])
+
+    arguments = [
+        "tmmu-fuzz", f"-max_total_time={seconds}", f"-max_len={LONGEST}", f"-seed={seed}",
+        f"-timeout={SECONDS_OF_INPUT}", f"-rss_limit_mb={MEMORY_MIB}", f"-artifact_prefix={findings}/{reader}-",
+        "-print_final_stats=1", corpus,
+    ]  # fmt: skip
+    os.environ.setdefault("XDG_CACHE_HOME", str(place / "cache"))
+    atheris.Setup(arguments, read, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4], *map(int, sys.argv[4:6]))  # type: ignore[arg-type]
