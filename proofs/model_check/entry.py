@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tmmu.core.process import exit_now, make_printable, run_command
+from tmmu.core.process import begin, exit_now, run_command
 
 
 def main() -> None:
     """Run check-models and exit with its code."""
-    make_printable()
+    begin()
     exit_now(run())
 
 

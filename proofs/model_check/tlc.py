@@ -22,7 +22,7 @@ from pathlib import Path
 from proofs.model_check import messages
 from proofs.model_check.manifest import LIMIT, SUCCESS, Run, WrongManifest
 from proofs.model_check.messages import TLCReport
-from tmmu.core import children
+from tmmu.core import children, folders
 from tmmu.core.reading import read_file
 
 MEANING = {
@@ -96,7 +96,7 @@ def _classes(java: str, archive: Path) -> Iterator[list[str]]:
     elif number != WORTHWHILE:
         yield []
     else:
-        folder = Path(tempfile.mkdtemp(prefix="tmmu-classes-"))
+        folder = Path(tempfile.mkdtemp(prefix="tmmu-classes-", dir=folders.temporary_folder()))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         yield [*quiet, f"-XX:ArchiveClassesAtExit={folder / 'tlc.jsa'}"]
         if (folder / "tlc.jsa").is_file():
@@ -127,7 +127,7 @@ def lay_out(run: Run, folder: Path) -> None:
 def run_tlc(run: Run, java: str, archive: Path, timeout_s: float, graph: Path | None = None) -> TLCOutcome:
     """Run TLC once, with `graph` as in `command`. Never raises for a fault of the run. Costs at least a second."""
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="tmmu-tlc-") as name:
+    with tempfile.TemporaryDirectory(prefix="tmmu-tlc-", dir=folders.temporary_folder()) as name:
         folder = Path(name).resolve()
 
         def outcome(exit_code: int | None, output: str, failure: str = "") -> TLCOutcome:

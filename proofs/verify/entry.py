@@ -9,7 +9,7 @@ from tmmu.core import process
 
 def main() -> None:
     """Run verify-plan and exit with its code."""
-    process.make_printable()
+    process.begin()
     process.exit_now(run())
 
 

@@ -213,7 +213,7 @@ def test_without_coq_and_without_the_right_to_install_it_the_one_command_is_name
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(install.shutil, "which", lambda _: None)
+    monkeypatch.setattr(install.folders, "find_program", lambda _: None)
     assert install.main() == 1
     said = capsys.readouterr().err
     assert said.startswith("Coq and OCaml are needed: sudo apt-get install -y")

@@ -181,15 +181,15 @@ def import_of_a_part() -> None:
 def test_the_command_installs_into_the_python_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By `pip` if that is its own, else by its path; from what is installed, else by the package's name."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
-    monkeypatch.setattr(extras.shutil, "which", lambda _: str(tmp_path / "bin/pip"))
+    monkeypatch.setattr(extras.folders, "find_program", lambda _: str(tmp_path / "bin/pip"))
     monkeypatch.setattr(
         metadata, "requires", lambda _: ["click>=8", "blake3>=1.0; extra == 'hashed'", 'b; x > "1" and extra == "two"']
     )
     assert install_command("blake3", "hashed") == "pip install 'blake3>=1.0'"
     assert install_command("b", "two") == "pip install b"
-    monkeypatch.setattr(extras.shutil, "which", lambda _: "/usr/bin/pip")
+    monkeypatch.setattr(extras.folders, "find_program", lambda _: "/usr/bin/pip")
     assert install_command("blake3", "hashed") == f"{tmp_path}/bin/python -m pip install 'blake3>=1.0'"
-    monkeypatch.setattr(extras.shutil, "which", lambda _: None)
+    monkeypatch.setattr(extras.folders, "find_program", lambda _: None)
     monkeypatch.setattr(metadata, "requires", lambda _: None)
     assert install_command("cvc5", "second").endswith("python -m pip install cvc5"), "never the extra's name"
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tmmu.core import folders
 from tmmu.core.extras import require_package
 from tmmu.core.flags import MemorySize, OnceCommand, format_examples, gather_options
 from tmmu.core.output import print_lines
@@ -63,7 +63,7 @@ class Spoken:
         """Return the planner. Raises UsageError for a command that cannot be run."""
         from tmmu.testing.programs import IN, OUT, BatchProgram, ProgramPlanner
 
-        if shutil.which(command[0]) is None:
+        if folders.find_program(command[0]) is None:
             raise click.UsageError(f"there is no program {command[0]!r}")
         if not self.batch:
             return ProgramPlanner(command, self.form, self.timeout)

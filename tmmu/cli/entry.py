@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tmmu.core.process import exit_now, explain, is_closed_output, make_printable
+from tmmu.core.process import begin, exit_now, explain, is_closed_output
 
 
 def main() -> None:
     """Run the command; exit 2 for the command line (bindings too), 4 for a refusal, 70 for anything unexpected."""
-    make_printable()
+    begin()
     exit_now(run())
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tmmu.cli import ranks
+from tmmu.core import folders
 from tmmu.core.children import end_with_parent
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
@@ -40,10 +41,12 @@ def check_and_write(task: PlanningTask, plans: Iterable[object], target: str, jo
     for path in paths:
         if os.path.exists(path) and not os.path.isfile(path):
             raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is not a regular file", file=path, fix="choose another name")
-    pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(os.getpid(), task, stages, target))
+    with folders.safe_path():
+        pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(os.getpid(), task, stages, target))
+        made = pool.map(_write, parts)
     try:
         done = 0
-        for written in pool.map(_write, parts):
+        for written in made:
             doing("checking", done, count)
             done += written
         for path in paths:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import click
 
+from tmmu.core import folders
 from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import format_json, print_lines, print_text
 from tmmu.core.progress import Doing, progress, report_nothing
@@ -105,7 +106,7 @@ def measure_network(name: str, doing: Doing = report_nothing) -> Iterator[Survey
 
     network = NETWORKS[name]
     doing(f"preparing {name}")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=folders.temporary_folder()) as folder:
         traced = network.example in examples.traced.DIGESTS
         path = os.path.join(folder, f"model{'.ir.cbor' if traced else '.onnx'}")
         examples.write(network.example, path)

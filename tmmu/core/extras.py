@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from tmmu.core import folders
 from tmmu.core.errors import TmmuError
 
 
@@ -67,7 +67,7 @@ def install_command(package: str, extra: str | None = None) -> str:
     "'blake3>=1.0'"
     """
     own = Path(sys.executable).parent
-    found = shutil.which("pip")
+    found = folders.find_program("pip")
     pip = "pip" if found and Path(found).parent == own else f"{shlex.quote(sys.executable)} -m pip"
     return f"{pip} install {' '.join(map(shlex.quote, requirements(extra or package) or [package]))}"
 

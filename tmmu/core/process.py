@@ -17,6 +17,8 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
+from tmmu.core import folders
+
 INTERNAL = 70
 """The exit code of an internal error."""
 WORST_FIRST = (INTERNAL, 1, 2, 4, 3, 0)
@@ -40,6 +42,12 @@ def run_command(module: str, arguments: list[str] | None = None) -> int:
         return code
     except BaseException as error:  # everything else, keyboard interrupts included, is no verdict and no success
         return explain(error)
+
+
+def begin() -> None:
+    """Prepare the process of a command: its environment and its streams. spec: RE1.1, RE1.2"""
+    folders.clean_environment()
+    make_printable()
 
 
 def make_printable() -> None:

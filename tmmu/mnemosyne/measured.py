@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import os
 import resource
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,7 +20,7 @@ from time import perf_counter_ns
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.core import children
+from tmmu.core import children, folders
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.mnemosyne import delta
@@ -100,7 +99,7 @@ def measure(folder: Path, sizes: MeasurementSizes | None = None) -> Measurement:
 
 def find_compiler() -> str:
     """Return the path of the C compiler, that of CC if it is set. Raises INVALID_SETTING without one."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
+    compiler = folders.find_program(os.environ.get("CC") or "cc")
     if compiler is None:
         raise TmmuError(
             "INVALID_SETTING", "measuring levels of memory needs a C compiler, and cc was not found",

@@ -20,7 +20,7 @@ import onnx
 from proofs.verify.judge import judge
 from proofs.verify.options import Options
 from proofs.verify.verdict import Verdict
-from tmmu.core import canonical
+from tmmu.core import canonical, folders
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
 from tmmu.core.reading import read_file
@@ -220,7 +220,7 @@ class MiCoCodeGen:
             if not self._ranges:
                 raise _unfit("layers of 8 bits have no scales yet", NOT_TRACED)
             graph = quantize_model(graph, bits_of(self._scheme, self.n_layers), self._ranges)
-        with tempfile.TemporaryDirectory(prefix="tmmu-mico-") as folder:
+        with tempfile.TemporaryDirectory(prefix="tmmu-mico-", dir=folders.temporary_folder()) as folder:
             path = os.path.join(folder, name)
             Path(path).write_bytes(graph.SerializeToString(deterministic=True))
             try:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from tmmu.core import children
+from tmmu.core import children, folders
 from tmmu.core.reading import read_head
 from tmmu.ir import text_writer
 from tmmu.testing.answers import BadAnswer, Refusal
@@ -96,7 +96,7 @@ class ProgramPlanner:
     def __call__(self, given: Any, capacity: int | None = None) -> str:
         """Return what the program writes. Raises Refusal for an exit code, BadAnswer for a crash or a timeout."""
         text, suffix = write_input(problem_of(given), self.form, capacity)
-        with tempfile.TemporaryDirectory(prefix="tmmu-") as name:
+        with tempfile.TemporaryDirectory(prefix="tmmu-", dir=folders.temporary_folder()) as name:
             source, target = Path(name, f"problem{suffix}"), Path(name, "answer")
             source.write_text(text, encoding="utf-8")
             places = {IN: str(source), OUT: str(target), CAPACITY: "" if capacity is None else str(capacity)}
@@ -212,7 +212,7 @@ class BatchProgram:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # it is open as long as the program runs
+            self._messages = tempfile.TemporaryFile(dir=folders.temporary_folder())  # noqa: SIM115  # it stays open
             self._process = children.start(
                 list(self.command), stdin=subprocess.PIPE, stderr=self._messages, is_leader=True
             )

@@ -32,6 +32,7 @@ from proofs.proving.kernel.installed import (
     folder,
     read_build,
 )
+from tmmu.core import folders
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
 NEEDED = ("coqc", "coqchk", "ocamlfind", "ocamlopt")
@@ -43,12 +44,15 @@ CLOSED = "Closed under the global context"
 def main() -> int:
     """Install the kernel of these sources. Return 0 if it is installed afterwards."""
     target = folder()
+    if target is None:
+        print(f"there is no folder for the kernel: {folders.ELSEWHERE}", file=sys.stderr)
+        return 1
     if _is_whole(target):
         print(f"the kernel is installed in {target}")
         return 0
     if not _tools():
         return 1
-    target.parent.mkdir(parents=True, exist_ok=True)
+    folders.make_private(target.parent)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as name:
         whole = Path(name) / "whole"
@@ -71,10 +75,10 @@ def _is_whole(target: Path) -> bool:
 
 
 def _tools() -> bool:
-    if all(shutil.which(tool) for tool in NEEDED) and _zarith():
+    if all(folders.find_program(tool) for tool in NEEDED) and _zarith():
         return True
     command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
-    if not (hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")):
+    if not (hasattr(os, "geteuid") and os.geteuid() == 0 and folders.find_program("apt-get")):
         print(f"Coq and OCaml are needed: sudo {' '.join(command)}", file=sys.stderr)
         return False
     print(f"installing {', '.join(PACKAGES)}", flush=True)
@@ -84,7 +88,7 @@ def _tools() -> bool:
         if done.returncode:
             print(f"{' '.join(step)} failed: {(done.stderr or done.stdout).strip()[-400:]}", file=sys.stderr)
             return False
-    return all(shutil.which(tool) for tool in NEEDED) and _zarith()
+    return all(folders.find_program(tool) for tool in NEEDED) and _zarith()
 
 
 def _zarith() -> bool:

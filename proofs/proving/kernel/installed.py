@@ -1,9 +1,9 @@
 """Find the kernel of this package: in a user's folder, named by the digest of its sources, or in the package itself.
 
 Wheels have it in the package. A program or theory built from other sources is in another folder, so that a stale one is
-never used. Beside a program a file records the digests of its sources and of itself. They are compared at each use, so
-that a damaged program is not used. Only the standard library is imported: `make kernel` runs this before anything is
-installed. spec: V6.3, V6.10, V6.11
+never used. Neither is one that another user could have written. Beside a program a file records the digests of its
+sources and of itself. They are compared at each use, so that a damaged program is not used. Only the standard library
+is imported: `make kernel` runs this before anything is installed. spec: V6.3, V6.10, V6.11
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from proofs.tools import users_folders
+from tmmu.core import folders
 from tmmu.core.reading import open_file, parse_json, read_file
 
 SOURCES = Path(__file__).parent
@@ -49,9 +49,13 @@ def digest(sources: Path = SOURCES) -> str:
     return total.hexdigest()
 
 
-def folder(sources: Path = SOURCES) -> Path:
-    """Return the folder in which the kernel of these sources is, or would be, installed."""
-    return users_folders.data_folder() / "kernel" / digest(sources)
+def folder(sources: Path = SOURCES) -> Path | None:
+    """Return the folder in which the kernel of these sources is, or would be, installed.
+
+    Returns None if the user has no folder for data.
+    """
+    data = folders.data_folder()
+    return None if data is None else data / "kernel" / digest(sources)
 
 
 def find_program() -> Path | None:
@@ -64,22 +68,51 @@ def find_program() -> Path | None:
 
 
 def refusal() -> str | None:
-    """Return why the existing program is not used, and what to do; None if it is used, or there is none."""
+    """Return why the existing program is not used, and what to do; None if it is used, or there is none.
+
+    Without a folder for the user's data, the reason is why there is none.
+    """
     path = _present()
-    if path is None or read_build(path.parent) is not None:
+    if path is None:
+        return None if folder() is not None else f"there is no folder for it: {folders.ELSEWHERE}"
+    if read_build(path.parent) is not None:
         return None
+    distrust = _find_distrust(path)
+    if distrust is not None:
+        return distrust
     again = "install the package again" if path.parent == PACKAGED else "run make kernel or tmmu kernel install"
     return f"{path} is not the program that {STATED} beside it records: {again}"
 
 
 def _present() -> Path | None:
     """Return the program that is used if it has the recorded digest."""
-    paths = (where / PROGRAM for where in (folder(), PACKAGED))
+    paths = (where / PROGRAM for where in (folder(), PACKAGED) if where is not None)
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
+def _find_distrust(path: Path) -> str | None:
+    """Return why a program or theory counts as another user's, and what to do. What the package brings does not.
+
+    spec: RE1.3, RE1.4
+    """
+    if path.parent == PACKAGED:
+        return None
+    try:
+        for each in (path, path.parent / STATED):
+            if each.exists():
+                folders.check_private(each)
+    except folders.NotPrivate as error:
+        return str(error)
+    return None
+
+
 def read_build(where: Path) -> KernelBuild | None:
-    """Return the digests stated beside a program, or None unless they match these sources and that program."""
+    """Return the digests stated beside a program, or None unless they match these sources and that program.
+
+    Returns None too if another user could have written either.
+    """
+    if _find_distrust(where / PROGRAM) is not None:
+        return None
     try:
         found = KernelBuild(**parse_json(read_file(where / STATED, STATED_LIMIT)))
         same = (
@@ -99,9 +132,10 @@ def digest_of_file(path: Path) -> str:
 
 
 def find_theory() -> Path | None:
-    """Return the folder of the installed compiled theory of this package, if there is one."""
-    path = folder() / THEORY
-    return path if (path / "Theorems.vo").is_file() else None
+    """Return the folder of the installed theory of this package, if there is one that only the user can write."""
+    where = folder()
+    theory = None if where is None else where / THEORY / "Theorems.vo"
+    return theory.parent if theory is not None and theory.is_file() and _find_distrust(theory) is None else None
 
 
 def description() -> str:

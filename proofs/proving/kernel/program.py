@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+import numpy as np
+
 from proofs.proving.kernel.evidence import columns
 from proofs.proving.kernel.memory import Column, KernelMemory, Named, lifetime_columns
 from proofs.proving.obligations.context import Context
-from tmmu.core import children
+from tmmu.core import children, folders
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
@@ -71,15 +73,16 @@ def ask_words(
     program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind = "accesses"
 ) -> KernelAnswer:
     """Ask about a row of words, given in parts of any length. It should be of this kind."""
-    with tempfile.TemporaryFile() as file:
-        for stretch in row:
-            stretch.astype("<u8", copy=False).tofile(file)  # the program maps it, from its first byte
-        try:
+    try:
+        with tempfile.TemporaryFile(dir=folders.temporary_folder()) as file:
+            for stretch in row:
+                file.write(np.ascontiguousarray(stretch, "<u8").data)  # the program maps it, from its first byte
+            file.flush()
             code, output, errors = _run(program, file, timeout_s)
-        except subprocess.TimeoutExpired:
-            return KernelAnswer(failure=f"no answer within {timeout_s:g} s")
-        except OSError as error:
-            return KernelAnswer(failure=f"it cannot be run: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return KernelAnswer(failure=f"no answer within {timeout_s:g} s")
+    except OSError as error:
+        return KernelAnswer(failure=f"it cannot be run: {error.strerror}")
     if code:
         last_line = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
         return KernelAnswer(failure=f"it ended without an answer: {last_line[:200]}")

@@ -63,9 +63,10 @@ def _whole_kernel() -> tuple[Path, Any]:
     from proofs.proving.kernel.installed import folder, read_build
     from proofs.proving.kernel.libraries import read_record
 
-    if read_build(folder()) is None:
+    whole = folder()
+    if whole is None or read_build(whole) is None:
         raise SystemExit("the kernel of these sources is not installed: run `make kernel`")
     try:
-        return folder(), read_record(folder())
+        return whole, read_record(whole)
     except ValueError as error:
         raise SystemExit(f"it is not known which libraries the kernel's program contains: {error}") from error

@@ -11,7 +11,7 @@ from proofs.proving.lemmas.engine import record
 from proofs.proving.lemmas.engine.family import Family
 from proofs.proving.solvers import Solver
 from proofs.proving.solvers.process import Z3
-from proofs.tools import users_folders
+from tmmu.core import folders
 
 FAMILY = Family("plan", (*plan.LISTS, *plan.STATEMENTS), plan.TEXT, plan.LISTS)
 """Every lemma that a verdict can use."""
@@ -19,9 +19,26 @@ COUNT = len(FAMILY.lemmas)
 _requests = functools.cache(FAMILY.requests)  # they depend on no plan
 
 
-def cache_folder() -> Path:
-    """Return the folder of records: `tmmu/lemmas` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
-    return users_folders.cache_folder() / "lemmas"
+def cache_folder() -> Path | None:
+    """Return the folder of records: `tmmu/lemmas` in the user's cache. None if the user has no cache."""
+    cache = folders.cache_folder()
+    return None if cache is None else cache / "lemmas"
+
+
+def find_distrust() -> str | None:
+    """Return why records in the user's cache are not used, and what to do. None if they are, or there are none.
+
+    spec: RE1.4
+    """
+    folder = cache_folder()
+    try:
+        if folder is not None:
+            folders.check_private(folder)
+    except folders.NotPrivate as error:
+        return f"the lemmas were proved again, as {error}"
+    except OSError:
+        pass
+    return None
 
 
 def prove_unrecorded(

@@ -7,5 +7,5 @@ from tmmu.core import process
 
 def main() -> None:
     """Run prove-lemmas and exit with its code."""
-    process.make_printable()
+    process.begin()
     process.exit_now(process.run_command("proofs.proving.lemmas.command"))

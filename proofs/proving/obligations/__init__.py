@@ -279,7 +279,8 @@ def prove_over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Out
 
 
 def _lemmas(unproved: dict[str, str]) -> Outcome:
-    note = "; ".join(f"{name}: {reason}" for name, reason in list(unproved.items())[:3])
+    reasons = [f"{name}: {reason}" for name, reason in list(unproved.items())[:3]]
+    note = "; ".join(reasons) or at_use.find_distrust() or ""
     return Outcome("lemmas", UNKNOWN if unproved else PROVED, at_use.COUNT, 0.0, note=note)
 
 

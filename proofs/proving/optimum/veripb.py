@@ -7,14 +7,13 @@ prints nothing but what it prints of a proof, to the letter. spec: V5.7, V5.8, V
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from proofs.proving.optimum import formula, refutation, statements
-from tmmu.core import canonical, children
+from tmmu.core import canonical, children, folders
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import escape_line
 from tmmu.plans.allocation import Placement
@@ -74,10 +73,10 @@ def check_proof(opb: bytes, proof: Path, timeout_s: float) -> Optimality:
         return Optimality(False, f"the proof cannot be read: {escape_line(str(error))}")
     if (objection := statements.find_objection(text)) is not None:
         return Optimality(False, f"{proof} is no proof that counts: {objection}")
-    program = shutil.which("veripb")
+    program = folders.find_program("veripb")
     if program is None:
         return Optimality(False, f"VeriPB is not installed (cargo install veripb), so {proof} is unchecked")
-    with tempfile.TemporaryDirectory(prefix="tmmu-veripb-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tmmu-veripb-", dir=folders.temporary_folder()) as folder:
         copies = Path(folder, "formula.opb"), Path(folder, "proof.pbp")
         for copy, content in zip(copies, (opb, text), strict=True):
             copy.write_bytes(content)

@@ -10,10 +10,12 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Protocol
 
 from proofs.verify.fleet.worker import Judged, Task, begin, work
+from tmmu.core import folders
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
 
@@ -53,6 +55,7 @@ class Processes:
             import_module("loky")
         self.size = size
         self._executor: Any = None
+        self._context = ExitStack()
         self._running: dict[Any, Task] = {}
 
     def located(self, path: str) -> str:
@@ -67,6 +70,7 @@ class Processes:
         from loky.process_executor import BrokenProcessPool
 
         if self._executor is None:
+            self._context.enter_context(folders.safe_path())
             self._executor = ProcessPoolExecutor(self.size, initializer=begin, initargs=(os.getpid(),))
         try:
             future: Any = self._executor.submit(work, task)
@@ -96,6 +100,7 @@ class Processes:
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=True, kill_workers=True)
+        self._context.close()
 
 
 class Cluster:

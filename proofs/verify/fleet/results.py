@@ -5,9 +5,9 @@ files read beside it) and of the model, of every option that a verdict depends o
 plan: the sources of this package, the kernel's program, and the versions of all packages in use. A record counts only
 for its key. A damaged record, or one of another key, is ignored.
 
-DIR is trusted as the user's own files are: with the right to write there, a record can be forged, as can the plans.
-So nothing is read there unless the user says so, and a verdict that was taken from it has a note that says so.
-spec: V7.5 to V7.8
+DIR is trusted as the user's own files are: with the right to write there, a record can be forged, as can the plans. So
+nothing is read there unless the user says so and no other user can write it, and a verdict that was taken from it has a
+note that says so. spec: V7.5 to V7.8, RE1.3, RE1.4
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from proofs.verify import formats as written
 from proofs.verify import text
 from proofs.verify.options import Options, ProofFolders, Solving
 from proofs.verify.verdict import EXITS, PROVED, REFUTED, Verdict
-from tmmu.core import canonical, reading
+from tmmu.core import canonical, folders, reading
 
 PACKAGES = ("z3-solver", "cvc5", "cbor2", "numpy", "onnx")
 """What verdicts are made with beside this package."""
@@ -113,15 +113,23 @@ class Results:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        os.makedirs(folder, exist_ok=True)
+        self.distrust = ""
+        """Why no record is taken, and what to do."""
+        folders.make_private(Path(folder).absolute())
+        try:
+            folders.check_private(Path(folder).absolute())
+        except folders.NotPrivate as error:
+            self.distrust = f"no verdict is taken from {folder}, as {error}"
 
     def taken(self, key: str, path: str, model: str | None) -> Verdict | None:
         """Return the verdict that is kept under a key, with plan and model as they are named now; None if none is."""
         try:
-            found = reading.parse_json(reading.read_file(Path(self.folder, f"{key}.json"), RECORD_LIMIT))
+            kept = Path(self.folder, f"{key}.json").absolute()
+            folders.check_private(kept)
+            found = reading.parse_json(reading.read_file(kept, RECORD_LIMIT))
             stated, verdict = found["verdict"], Verdict(**found["verdict"])
             right = found["key"] == key and found["digest"] == _digest(stated)
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, folders.NotPrivate):
             return None
         if not right or not _is_whole(verdict) or verdict.exit != EXITS[verdict.verdict]:
             return None

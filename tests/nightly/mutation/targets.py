@@ -207,7 +207,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/proving/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
-    "proofs/tools/users_folders.py": (f"{UNIT}users_folders.py",),
     "proofs/proving/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
     "proofs/readers/sharing.py": READERS,
     **_modules("proofs/readers/operators", *ROWS_OF_OPERATORS, *FOUND_SIZES, *TRAINING, f"{UNIT}sharding_loops.py"),
@@ -380,6 +379,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")
     },
     "tmmu/core/fields.py": FILES,
+    "tmmu/core/folders.py": (f"{UNIT}private_folders.py", f"{COMMANDS}working_folder.py"),
     "tmmu/core/bindings.py": (f"{UNIT}stepped_ranges.py", f"{UNIT}stated_sizes.py", f"{UNIT}envelope_verify.py"),
     "tmmu/core/canonical.py": (f"{UNIT}canonical.py", f"{UNIT}plan_file.py"),
     "tmmu/core/columns.py": (f"{UNIT}plan_columns.py", f"{UNIT}plan_file.py"),

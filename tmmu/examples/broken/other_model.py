@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tmmu.core import folders
 from tmmu.core.columns import Names, build_column
 from tmmu.core.vocabulary import UNBOUND, Bindings
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, without
@@ -31,7 +32,7 @@ def plan_of(model: onnx.ModelProto, bindings: Bindings = UNBOUND) -> Plan:
     """Make the right plan of an ONNX model, which the importer reads from a file."""
     from tmmu.importers.onnx import import_onnx
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=folders.temporary_folder()) as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(_bytes(model))
         return right(import_onnx(path, bindings))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tmmu.core import folders
 from tmmu.core.columns import build_column
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.kinds import Wrong, wrong
@@ -51,7 +52,7 @@ def _network() -> tuple[bytes, Model]:
 def _import(data: bytes) -> Model:
     from tmmu.importers.onnx import import_onnx
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=folders.temporary_folder()) as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(data)
         return import_onnx(path)

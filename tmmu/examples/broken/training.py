@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tmmu.core import folders
 from tmmu.core.vocabulary import Model, Node
 from tmmu.examples.broken.editing import edit, laid_out, right, step_of
 from tmmu.examples.broken.kinds import Wrong, wrong
@@ -42,7 +43,7 @@ def _build_joint(data: bytes) -> Model:
     from tmmu.importers.onnx import import_onnx
     from tmmu.planner.training.expand import expand_to_joint
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=folders.temporary_folder()) as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(data)
         return expand_to_joint(import_onnx(path))

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tmmu.core import folders
+
 INT64_SAFE = 1 << 62
 
 Compile = Callable[[Callable[..., int]], Callable[..., int] | None]
@@ -38,7 +40,7 @@ def compile_loop(loop: Callable[..., int]) -> Callable[..., int] | None:
     for function in called[1:]:
         register_jitable(function)
     try:
-        fast: Callable[..., int] = njit(cache=True)(loop)
+        fast: Callable[..., int] = njit(cache=folders.has_caches())(loop)
     except RuntimeError:  # there is no folder for the cache
         fast = njit(loop)
     return fast

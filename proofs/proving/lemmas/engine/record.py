@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from proofs.proving.solvers import Solver
-from tmmu.core.reading import read_head
+from tmmu.core import folders
 
 Requests = Mapping[str, Sequence[str]]
 """The requests that prove each lemma, by its name."""
 
 
 def prove_unrecorded(
-    requests: Requests, text: str, version: str, timeout_s: float, folder: Path, start: Callable[[], Solver]
+    requests: Requests, text: str, version: str, timeout_s: float, folder: Path | None, start: Callable[[], Solver]
 ) -> dict[str, str]:
     """Prove lemmas that are not on record. Return the names of those that remain unproved, each with the reason.
 
@@ -37,14 +37,14 @@ def prove_unrecorded(
     timeout_s
         Seconds for each request.
     folder
-        The folder of the records.
+        The folder of the records. If it is None, or others can write to it, there are none. spec: RE1.3
     start
         Makes a solver that has read nothing, for lemmas that are not on record.
     """
     if not version:
         return dict.fromkeys(requests, "the solver does not start")
     digest = digest_of(requests, version, text)
-    if is_on_record(folder / digest, digest):
+    if folder is not None and is_on_record(folder / digest, digest):
         return {}
     solver = start()
     try:
@@ -52,7 +52,7 @@ def prove_unrecorded(
         same = solver.version == version
     finally:
         solver.close()
-    if not failed and same:
+    if folder is not None and not failed and same:
         _record(folder / digest, digest)
     return failed
 
@@ -93,15 +93,16 @@ def _content(digest: str) -> bytes:
 def is_on_record(path: Path, digest: str) -> bool:
     """Decide whether a file records the proofs with this digest. What is not a regular file does not."""
     try:
-        return read_head(path, len(_content(digest)) + 1) == _content(digest)
-    except OSError:
+        return folders.read_private(path, len(_content(digest)) + 1) == _content(digest)
+    except (OSError, folders.NotPrivate):
         return False
 
 
 def _record(path: Path, digest: str) -> None:
     """Write a record whole or not at all. A cache that cannot be written only costs a second next time."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError, folders.NotPrivate):
+        folders.make_private(path.parent)
+        folders.check_private(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
