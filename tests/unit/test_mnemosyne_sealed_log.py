@@ -249,9 +249,7 @@ def test_a_log_is_synced_before_its_anchor_and_both_before_the_acknowledgement(
 
     def synced(descriptor: int) -> None:
         name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
-        done.append(
-            "sync " + ("temporary" if name.startswith(".tmmu") else "folder" if name == tmp_path.name else name)
-        )
+        done.append("sync " + ("temporary" if name.startswith("#") else "folder" if name == tmp_path.name else name))
         sync(descriptor)
 
     def written(descriptor: int, parts: list[memoryview], offset: int) -> int:

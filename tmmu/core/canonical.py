@@ -12,7 +12,6 @@ import errno
 import hashlib
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +21,7 @@ import numpy as np
 
 from tmmu.core import output, reading
 from tmmu.core.errors import TmmuError
+from tmmu.core.new_files import NewFile
 
 TYPED_ARRAYS: dict[int, np.dtype[Any]] = {
     64: np.dtype("u1"), 69: np.dtype("<u2"), 70: np.dtype("<u4"), 71: np.dtype("<u8"),
@@ -228,7 +228,7 @@ def write_atomically(
 
 @contextlib.contextmanager
 def open_atomically(path: str | os.PathLike[str], observe: Callable[[str], None] | None = None) -> Iterator[BinaryIO]:
-    """Open a file beside `path` that is synced and renamed over `path` at the end: a crash leaves the old file whole.
+    """Open a new file that is synced and renamed over `path` at the end: a crash leaves the old file whole.
 
     `observe` is called after each of the three stages: "written", "synced", "renamed".
 
@@ -236,7 +236,7 @@ def open_atomically(path: str | os.PathLike[str], observe: Callable[[str], None]
     the folder cannot be written, or if `path` is a device or folder, and OSError with the name of the file if the disk
     is full. No file is left behind then, nor after another error. Within `output.take_standard_output`,
     `-` is the standard
-    output, which is written at the end. spec: C5.4, C5.9
+    output, which is written at the end. spec: C5.4, C5.9, RE4.1
     """
     observe = observe or _silent
     if os.fspath(path) == output.STANDARD and output.is_taken():
@@ -250,24 +250,16 @@ def open_atomically(path: str | os.PathLike[str], observe: Callable[[str], None]
             "TMMU_ALLOCATION_FAILURE", "the path is not a regular file", file=str(path), fix="choose another name"
         )
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
+        with contextlib.closing(NewFile(target)) as new:
+            with os.fdopen(new.descriptor, "wb") as file:
                 yield file
                 file.flush()
                 observe("written")
                 os.fsync(file.fileno())
                 observe("synced")
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+                os.chmod(new.descriptor, 0o666 & ~_umask())
+                new.replace()
+            new.sync_folder()
         observe("renamed")
     except OSError as error:
         if error.errno in NO_ROOM:
@@ -296,7 +288,7 @@ def _silent(what: str) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)
+    mask = os.umask(0o077)  # files that other threads create meanwhile are open to no other user
     os.umask(mask)
     return mask
 

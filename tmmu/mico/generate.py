@@ -310,7 +310,7 @@ def _write(folder: str, files: dict[str, Iterable[bytes]]) -> None:
                     file.write(part)
                 file.flush()
                 os.fsync(file.fileno())
-        umask = os.umask(0)
+        umask = os.umask(0o077)
         os.umask(umask)
         os.chmod(temporary, 0o777 & ~umask)
         os.rename(temporary, target)

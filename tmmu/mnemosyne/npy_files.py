@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from tmmu.core.canonical import open_atomically
 from tmmu.core.errors import TmmuError
+from tmmu.core.new_files import remove_leftovers
 from tmmu.core.npy import HEADER_LIMIT, NotAnArray, parse_header
 from tmmu.core.reading import NotRegular, open_descriptor
 from tmmu.mnemosyne.failures import InvalidVectors
@@ -139,7 +141,11 @@ class NpyWriter:
 
 @contextlib.contextmanager
 def open_npy_writer(path: str) -> Iterator[NpyWriter]:
-    """Write a new file that replaces the one at `path` at the end; see `written_atomically`."""
+    """Write a new file that replaces the one at `path` at the end; see `open_atomically`.
+
+    What killed processes have left of such files is removed first, as it may be decrypted. spec: RE4.1, RE4.2
+    """
+    remove_leftovers(Path(os.path.realpath(path)).parent)
     with open_atomically(path) as file:
         yield NpyWriter(file)
 

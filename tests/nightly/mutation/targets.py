@@ -379,6 +379,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")
     },
     "tmmu/core/fields.py": FILES,
+    "tmmu/core/new_files.py": (f"{UNIT}new_files.py", f"{UNIT}canonical.py"),
     "tmmu/core/folders.py": (f"{UNIT}private_folders.py", f"{COMMANDS}working_folder.py"),
     "tmmu/core/bindings.py": (f"{UNIT}stepped_ranges.py", f"{UNIT}stated_sizes.py", f"{UNIT}envelope_verify.py"),
     "tmmu/core/canonical.py": (f"{UNIT}canonical.py", f"{UNIT}plan_file.py"),
