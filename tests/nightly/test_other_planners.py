@@ -1,5 +1,6 @@
-"""Planners of other projects in the suite. `HUNT_VENVS` names the folder with their environments. The figures that a
-run prints (`pytest -s`) are in `spec/testing.md`.
+"""Planners of other projects in the suite. `HUNT_VENVS` names the folder with their environments.
+
+The figures that a run prints (`pytest -s`) are in `spec/testing.md`. spec: TP5.3
 """
 
 from __future__ import annotations
@@ -14,16 +15,26 @@ import pytest
 from hypothesis.strategies import SearchStrategy
 
 from tests.nightly.hunt.planners import VENVS
-from tests.property.test_own_planner import plan_buffers
 from tests.support import other_planners, small_planners
 from tmmu import testing
-from tmmu.testing.programs import BatchProgram
+from tmmu.core.source import Source
+from tmmu.exporters.minimalloc import place_buffers
+from tmmu.testing.answers import BadAnswer
+from tmmu.testing.problems import BufferProblem
+from tmmu.testing.programs import BatchProgram, write_csv
 from tmmu.testing.properties import Planner
 
 EXAMPLES = 400
 UNIT = 256
 """The unit of the second kind of buffers: no smaller than the block of any planner here."""
-OURS = {"packed": plan_buffers, "first fit by size": small_planners.plan_buffers}
+
+
+def packed(buffers: list[testing.TimedBuffer]) -> str:
+    """Our layout `packed`, from and to MiniMalloc's CSV."""
+    return place_buffers(Source("buffers", write_csv(buffers).encode())).data.decode()
+
+
+OURS = {"packed": packed, "first fit by size": small_planners.plan_buffers}
 
 
 class Environment(NamedTuple):
@@ -58,8 +69,8 @@ def planner(name: str) -> Iterator[Planner]:
     environment = ENVIRONMENTS[name.partition("-")[0]]
     folder = VENVS / environment.folder
     if not (folder / "bin/python").exists():
-        how = f"python -m venv {folder} && {folder}/bin/pip install {environment.packages}"
-        pytest.skip(how)  # another project, in its environment
+        command = f"python -m venv {folder} && {folder}/bin/pip install {environment.packages}"
+        pytest.skip(f"{name} is not installed: {command}")  # another project, in its environment
     program = BatchProgram([str(folder / "bin/python"), str(Path(other_planners.__file__)), name], timeout=120)
     try:
         yield Planner(program, name, takes_capacity=False)
@@ -75,3 +86,9 @@ def test_a_planner_of_another_project_has_all_properties(name: str, unit: int) -
         figures = testing.check_planner(planned, given(unit), granularity=block, examples=EXAMPLES, folder="")
     print(f"\n{name}, sizes in units of {unit}: {figures.mean:.3f} {figures.worst:.3f}, {dict(figures.held)}")
     assert figures.held["safe"] == figures.held["deterministic"] == figures.held["bounded"] == figures.examples
+
+
+def test_ggml_ends_its_process_for_a_graph_without_bytes() -> None:
+    """Finding 326: such a tensor has the address NULL, and is given a place a second time."""
+    with planner("ggml") as planned, pytest.raises(BadAnswer, match="ended by SIGABRT"):
+        planned.ask(BufferProblem([testing.TimedBuffer("a", 0, 0, 0)]))

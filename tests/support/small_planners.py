@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import networkx
@@ -50,7 +51,84 @@ OF_MODELS = {
     "parameter": "a parameter is free after its last reader",
     "view": "a base is free after its own last reader, whatever reads its views",
     "input": "inputs are live from their first reader on",
+    "apart": "tensors that must not alias may",
+    "view-of-view": "a view of a view shows the view's bytes, which nothing keeps",
+    "second": "the second result of a node is free at once",
+    "first-operand": "only the first operand of a node is read",
+    "unaligned": "alignments of tensors are ignored",
 }  # fmt: skip
+
+Buffers = list[TimedBuffer]
+_memo: dict[str, int] = {}
+
+
+def _changed(change: Callable[[TimedBuffer], TimedBuffer | None]) -> Callable[[Buffers], Any]:
+    """A planner that takes each buffer for another, or leaves it out."""
+    return lambda buffers: plan_buffers([b for b in map(change, buffers) if b is not None])
+
+
+def _moved(move: Callable[[TimedBuffer, int], Any]) -> Callable[[Buffers], Any]:
+    """A planner that changes each offset."""
+
+    def plan(buffers: Buffers) -> Any:
+        found = plan_buffers(buffers)
+        return {b.name: move(b, found[b.name]) for b in buffers}
+
+    return plan
+
+
+def _rounded(buffers: Buffers) -> Any:
+    found = plan_buffers([replace(b, alignment=1) for b in buffers])
+    return {b.name: (found[b.name] + b.alignment // 2) // b.alignment * b.alignment for b in buffers}
+
+
+def _sorted_in_place(buffers: Buffers) -> Any:
+    buffers.sort(key=lambda b: -b.bytes)
+    return plan_buffers(buffers)
+
+
+def _in_order_of_size(buffers: Buffers) -> Any:
+    found = plan_buffers(buffers)
+    return [found[b.name] for b in sorted(buffers, key=lambda b: -b.bytes)]
+
+
+def _swapped(buffers: Buffers) -> Any:
+    found = plan_buffers(buffers)
+    return dict(zip(found, [*list(found.values())[1:], *list(found.values())[:1]], strict=True))
+
+
+ODD: dict[str, tuple[str, Callable[[Buffers], Any]]] = {
+    "last": ("the last step is excluded", _changed(lambda b: replace(b, last=max(b.first, b.last - 1)))),
+    "later": ("a buffer is free in its first step", _changed(lambda b: replace(b, first=min(b.first + 1, b.last)))),
+    "align-size": (
+        "sizes are rounded up, not offsets",
+        _changed(lambda b: replace(b, bytes=align_up(b.bytes, b.alignment), alignment=1)),
+    ),
+    "align-nearest": ("offsets are rounded to the nearest", _rounded),
+    "align-base": ("only the first offset is aligned", _changed(lambda b: replace(b, alignment=1))),
+    "align-16": ("no alignment is beyond 16", _changed(lambda b: replace(b, alignment=min(b.alignment, 16)))),
+    "16-bit": ("sizes have 16 bits", _changed(lambda b: replace(b, bytes=b.bytes & 0xFFFF))),
+    "33-bit": ("sizes beyond 2^32 are cut", _changed(lambda b: replace(b, bytes=min(b.bytes, 1 << 32)))),
+    "gap-end": (
+        "a gap is a step longer",
+        _changed(lambda b: replace(b, gaps=tuple((low, min(high + 1, b.last - 1)) for low, high in b.gaps[:1]))),
+    ),
+    "fixed-zero": ("the fixed offset 0 is none", _changed(lambda b: b if b.offset else replace(b, offset=None))),
+    "no-zero": ("a buffer of no bytes has no offset", _changed(lambda b: b if b.bytes else None)),
+    "negative": ("offsets begin below 0", _moved(lambda b, at: at - 1)),
+    "float": ("offsets are floating-point numbers", _moved(lambda b, at: at / 1)),
+    "words": ("offsets are in words", _moved(lambda b, at: at // 8)),
+    "constant": ("a buffer of one byte is at 0", _moved(lambda b, at: at * (b.bytes != 1))),
+    "order": ("the list of offsets is in the order of sizes", _in_order_of_size),
+    "swapped": ("each buffer has the offset of the next", _swapped),
+    "in-place-sort": ("the caller's list is sorted", _sorted_in_place),
+    "empty": ("there is a largest buffer", lambda bs: [max(b.bytes for b in bs)] and plan_buffers(bs)),
+    "single": ("the first buffer has no neighbour", lambda bs: plan_buffers(bs) if len(bs) != 1 else {bs[0].name: 1}),
+    "memo": ("a buffer is where one of its name was before", _moved(lambda b, at: _memo.setdefault(b.name, at))),
+    "hash": ("buffers come in the order of a set", lambda bs: plan_buffers(list(set(bs)))),
+    "identity": ("buffers come in the order of their addresses", lambda bs: plan_buffers(sorted(bs, key=id), "sorted")),
+}  # fmt: skip
+"""Further planners of buffers: each fault in words, and the planner."""
 
 
 def plan_buffers(buffers: Sequence[TimedBuffer], fault: str = "", capacity: int | None = None) -> Any:
@@ -130,7 +208,7 @@ def plan_model(given: Any, fault: str = "") -> dict[str, int]:
     model = _model(given)
     lives = Lives(model, fault)
     birth, death, root = lives.birth, lives.death, lives.root
-    apart = {frozenset((root(a), root(b))) for a, b in model.must_not_alias}
+    apart = {frozenset((root(a), root(b))) for a, b in model.must_not_alias if fault != "apart"}
     over = lives.in_place(apart)
     found: dict[int, int] = {}
     placed: list[tuple[int, int, int]] = []
@@ -144,7 +222,7 @@ def plan_model(given: Any, fault: str = "") -> dict[str, int]:
         for low, end, other in sorted(placed):
             is_apart = birth[t] > death[other] or birth[other] > death[t]
             if (frozenset((t, other)) in apart or not is_apart) and low < at + tensor.bytes and at < end:
-                at = align_up(end, tensor.alignment)
+                at = align_up(end, 1 if fault == "unaligned" else tensor.alignment)
         found[t] = at
         placed.append((at, at + tensor.bytes, t))
     return {model.tensors[t].name: at for t, at in found.items()}
@@ -194,6 +272,8 @@ class Lives:
         kept = [t for t, tensor in enumerate(model.tensors) if tensor.role in KEPT and fault != "parameter"]
         for t in (*kept, *(map(self.root, model.outputs) if fault != "output" else ())):
             self.death[t] = last
+        for t in {node.made[1] for node in model.nodes if len(node.made) > 1} if fault == "second" else ():
+            self.death[t] = self.birth[t]
         for t in self.birth:
             if fault != "dead":
                 self.death[t] = max(self.death[t], min(self.birth[t], last))
@@ -201,7 +281,9 @@ class Lives:
     def root(self, t: int) -> int:
         """The tensor whose bytes it shows."""
         view = self.model.tensors[t].view
-        return t if view is None or self.fault == "view" else self.root(view.base)
+        if view is None or self.fault == "view":
+            return t
+        return view.base if self.fault == "view-of-view" else self.root(view.base)
 
     def _steps(self) -> tuple[list[int], list[int]]:
         nodes, count, open_ = self.model.nodes, 0, list[int]()
@@ -240,7 +322,7 @@ class Lives:
         for n, node in enumerate(self.model.nodes):
             if self.fault != "branch" or node.body == MAIN:
                 early = self.fault == "operand" and n not in self.holders
-                for t in (*node.reads, *node.writes):
+                for t in (*node.reads[: 1 if self.fault == "first-operand" else None], *node.writes):
                     if t in node.reads or t not in node.made or self.model.tensors[t].view is not None:
                         step = self.leave[n] if n in self.loops else self.enter[n] - early
                         yield self.root(t), self._until(step, node.body)

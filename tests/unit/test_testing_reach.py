@@ -25,7 +25,7 @@ from tmmu.testing.strategies.plans import violations_of
 from tmmu.testing.strategies.traces import live_ranges
 
 SAMPLE = settings(
-    max_examples=150, derandomize=True, database=None, phases=[Phase.generate], deadline=None,
+    max_examples=80, derandomize=True, database=None, phases=[Phase.generate], deadline=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
@@ -64,7 +64,7 @@ BUFFERS: dict[str, Callable[[list[testing.TimedBuffer]], object]] = {
 
 def test_buffers_reach_what_planners_get_wrong() -> None:
     found = count(testing.buffers(), BUFFERS)
-    assert {name for name in BUFFERS if found[name] < 5} == set()
+    assert {name for name in BUFFERS if found[name] < 3} == set()
 
 
 def test_alignments_gaps_fixed_offsets_and_large_sizes_are_drawn_on_request() -> None:
@@ -77,7 +77,7 @@ def test_alignments_gaps_fixed_offsets_and_large_sizes_are_drawn_on_request() ->
     assert not count(testing.buffers(), marks)
     options: dict[str, Any] = {"alignments": True, "gaps": True, "fixed": True, "largest": 1 << 63}
     found = count(testing.buffers(**options), marks)
-    assert {name for name in marks if found[name] < 5} == set()
+    assert {name for name in marks if found[name] < 3} == set()
 
 
 def has_diamond(dag: networkx.DiGraph) -> bool:
@@ -109,7 +109,7 @@ DAGS: dict[str, Callable[[networkx.DiGraph], object]] = {
 
 def test_dags_reach_the_shapes_of_graphs() -> None:
     found = count(testing.dags(), DAGS)
-    assert {name for name in DAGS if found[name] < 5} == set()
+    assert {name for name in DAGS if found[name] < 3} == set()
     assert count(testing.dags(), {"circle": lambda g: not networkx.is_directed_acyclic_graph(g)}) == Counter()
 
 
@@ -122,7 +122,7 @@ def test_graphs_reach_views_of_views_and_hints() -> None:
         "a parameter": lambda g: any(t.role is Role.PARAMETER for t in g.model().tensors),
     }
     found = count(testing.graphs(views=True, in_place=True), features)
-    assert {name for name in features if found[name] < 5} == set()
+    assert {name for name in features if found[name] < 3} == set()
     assert count(testing.graphs(), {name: features[name] for name in ("a view of a view", "a hint")}) == Counter()
 
 
@@ -151,7 +151,7 @@ def test_traces_free_what_was_allocated() -> None:
         ),
     }  # fmt: skip
     found = count(testing.traces(), features)
-    assert min(found[name] for name in ("reuse", "never freed", "zero bytes")) >= 5
+    assert min(found[name] for name in ("reuse", "never freed", "zero bytes")) >= 3
     assert found["wrong"] == 0
 
 
@@ -162,15 +162,15 @@ def test_plans_are_right_and_of_both_kinds() -> None:
         "wrong": lambda p: next(violations_of(p), None),
     }
     found = count(testing.plans(), features)
-    assert found["buffers"] > 20
-    assert found["steps"] > 20
+    assert found["buffers"] > 10
+    assert found["steps"] > 10
     assert found["wrong"] == 0
 
 
 def test_faults_are_refuted_under_their_obligation_and_reach_each() -> None:
     reached: Counter[str] = Counter()
 
-    @SAMPLE
+    @settings(SAMPLE, max_examples=150)
     @given(testing.plans(), st.data())
     def draw(plan: Plan | BufferPlan, data: st.DataObject) -> None:
         wrong = data.draw(testing.faults(plan))

@@ -33,11 +33,15 @@ class Refusal(Exception):
 
 
 class PlannerAnswer(NamedTuple):
-    """Offsets by name, or a whole plan; and the footprint that the planner stated, if it did."""
+    """Offsets by name, or a whole plan; and the footprint that the planner stated, if it did.
+
+    `is_changed` is whether the planner changed its argument.
+    """
 
     offsets: dict[str, int] | None
     plan: Plan | BufferPlan | None
     footprint: int | None = None
+    is_changed: bool = False
 
 
 def read_answer(value: Any, problem: PlannerProblem) -> PlannerAnswer:
@@ -85,6 +89,7 @@ def _checked(pairs: Iterable[tuple[Any, Any]], problem: PlannerProblem) -> dict[
     """Return the offsets as integers, all of them and no others."""
     known, found = {*problem.names, *problem.optional}, dict[str, int]()
     for name, value in pairs:
+        name = str(name) if isinstance(name, str) else name  # with the hash of a text
         if name not in known:
             raise BadAnswer(f"unknown name {name!r}: {suggest_names(str(name), known, _listed(problem))}")
         if name in found:

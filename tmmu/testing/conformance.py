@@ -76,6 +76,11 @@ class Conformance:
         self.check("deterministic", record_property, pytestconfig)
 
     @quality
+    def test_the_problem_is_not_changed(self, record_property: Record, pytestconfig: pytest.Config) -> None:
+        """By the planner, whose caller may go on with it."""
+        self.check("unchanged", record_property, pytestconfig)
+
+    @quality
     def test_no_plan_needs_more_than_all_tensors_side_by_side(
         self, record_property: Record, pytestconfig: pytest.Config
     ) -> None:

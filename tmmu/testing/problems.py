@@ -7,7 +7,9 @@ spec: TP2.1, TP2.2
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +33,7 @@ from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.testing.buffer import TimedBuffer
+from tmmu.testing.smaller import models_without_an_end, smaller_buffers, smaller_dags, smaller_models
 
 if TYPE_CHECKING:
     import networkx
@@ -54,12 +57,39 @@ class PlanSizes(NamedTuple):
     extent: int
 
 
+class RehashedName(str):
+    """A name that is equal to a text and has another hash, as it would have in another process."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(("another process", str(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return str(self) != other
+
+
 class PlannerProblem(ABC):
     """A problem of some kind. `argument` is what the planner is given."""
 
     kind: ClassVar[str]
     noun: ClassVar[str] = "tensor"
     argument: Any
+
+    def copy(self) -> Any:
+        """Return a copy of what the planner is given, which it may keep."""
+        return copy.deepcopy(self.argument)
+
+    def rehash(self) -> Any:
+        """Return a copy in which names have other hashes, if it can: sets of them have another order."""
+        return self.copy()
+
+    def is_unchanged(self, given: Any) -> bool:
+        """Return whether a copy is still what it was."""
+        return bool(given == self.argument)
 
     @property
     @abstractmethod
@@ -98,6 +128,10 @@ class PlannerProblem(ABC):
         """Yield problems that need no more memory than this one."""
 
     @abstractmethod
+    def simplify(self) -> Iterator[PlannerProblem]:
+        """Yield problems of the kind that are a little smaller, without a tensor or with less of one."""
+
+    @abstractmethod
     def document(self) -> Any:
         """Return the problem as JSON. `read_problem` is the inverse."""
 
@@ -113,8 +147,17 @@ class BufferProblem(PlannerProblem):
     kind = "buffers"
     noun = "buffer"
 
-    def __init__(self, buffers: Sequence[TimedBuffer]) -> None:
+    def __init__(self, buffers: Sequence[TimedBuffer], unit: int | None = None) -> None:
         self.buffers = self.argument = list(buffers)
+        self.unit = math.gcd(*(b.bytes for b in self.buffers)) if unit is None else unit
+
+    def copy(self) -> list[TimedBuffer]:
+        """Return another list of the buffers, which nothing can change."""
+        return list(self.buffers)
+
+    def rehash(self) -> list[TimedBuffer]:
+        """Return the buffers with names that have other hashes."""
+        return [replace(b, name=RehashedName(b.name)) for b in self.buffers]
 
     @property
     def names(self) -> list[str]:
@@ -155,6 +198,10 @@ class BufferProblem(PlannerProblem):
         """Yield the problem without one of its buffers, for each."""
         for k in range(len(self.buffers)):
             yield BufferProblem(self.buffers[:k] + self.buffers[k + 1 :])
+
+    def simplify(self) -> Iterator[BufferProblem]:
+        """Yield the problem with fewer buffers, or less of one."""
+        yield from (BufferProblem(fewer, self.unit) for fewer in smaller_buffers(self.buffers, self.unit))
 
     def document(self) -> Any:
         """Return a list of buffers."""
@@ -322,8 +369,12 @@ class ModelProblem(PlannerProblem):
         return cls(model)
 
     def reduce(self) -> Iterator[PlannerProblem]:
-        """Yield none: without a node, what it wrote has another writer or none."""
-        yield from ()
+        """Yield the problem without one of the nodes whose results no node reads."""
+        yield from map(self.of, models_without_an_end(self.model))
+
+    def simplify(self) -> Iterator[PlannerProblem]:
+        """Yield the problem without a node, a read, an output, or a tensor of the caller."""
+        yield from map(self.of, smaller_models(self.model))
 
     def document(self) -> Any:
         """Return the model in its text format."""
@@ -344,6 +395,10 @@ class GraphProblem(ModelProblem):
         super().__init__(graph.model())
         self.argument: Any = graph
 
+    def is_unchanged(self, given: Any) -> bool:
+        """Return whether the graph still makes the model."""
+        return bool(given.model() == self.model)
+
     @classmethod
     def of(cls, model: Model) -> GraphProblem:
         """Return the problem of the graph that makes this model."""
@@ -358,14 +413,26 @@ class DagProblem(ModelProblem):
 
     kind = "dag"
 
-    def __init__(self, dag: networkx.DiGraph) -> None:
+    def __init__(self, dag: networkx.DiGraph, unit: int | None = None) -> None:
         super().__init__(_model_of(dag))
         self.argument: Any = dag
+        self.unit = math.gcd(*(stated["bytes"] for _, stated in dag.nodes(data=True))) if unit is None else unit
 
     @property
     def dag(self) -> networkx.DiGraph:
         """The graph."""
         return self.argument
+
+    def rehash(self) -> networkx.DiGraph:
+        """Return the graph with labels that have other hashes."""
+        import networkx
+
+        return networkx.relabel_nodes(self.dag, {name: RehashedName(name) for name in self.dag})
+
+    def is_unchanged(self, given: Any) -> bool:
+        """Return whether nodes, edges and attributes are what they were."""
+        nodes = [[name, given.nodes[name]] for name in given]
+        return self.document() == {"nodes": nodes, "edges": [list(edge) for edge in given.edges]}  # type: ignore[no-any-return]  # of a document
 
     def rename(self) -> tuple[DagProblem, dict[str, str]]:
         """Return the graph with other labels."""
@@ -374,13 +441,22 @@ class DagProblem(ModelProblem):
         new = reverse_names(list(self.dag))
         return DagProblem(networkx.relabel_nodes(self.dag, new)), _invert(new)
 
-    def reduce(self) -> Iterator[DagProblem]:
-        """Yield the graph without its last node."""
-        if len(self.dag) > 1:
-            last = list(self.dag)[-1]
-            kept = self.dag.copy()
-            kept.remove_node(last)
-            yield DagProblem(kept)
+    @classmethod
+    def of(cls, model: Model) -> DagProblem:
+        """Return the problem of the graph whose nodes are the tensors of this model."""
+        import networkx
+
+        dag, outputs = networkx.DiGraph(), set(model.outputs)
+        for node in model.nodes:
+            [t] = node.writes
+            tensor = model.tensors[t]
+            dag.add_node(tensor.name, bytes=tensor.bytes, alignment=tensor.alignment, output=t in outputs)
+            dag.add_edges_from((model.tensors[read].name, tensor.name) for read in node.reads)
+        return DagProblem(dag)
+
+    def simplify(self) -> Iterator[DagProblem]:
+        """Yield the graph with fewer nodes, edges or outputs, or with fewer bytes of one."""
+        yield from (DagProblem(smaller, self.unit) for smaller in smaller_dags(self.dag, self.unit))
 
     def document(self) -> Any:
         """Return nodes with their attributes, and edges."""

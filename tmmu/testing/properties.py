@@ -1,11 +1,11 @@
 """The properties of a planner, each examined on one problem. No Hypothesis here: a saved case is examined alone.
 
-A planner is called with a copy of the problem; what it returns is judged by the verifier. spec: TP2.1, TP2.5 to TP2.9
+A planner is called with a copy of the problem; what it returns is judged by the verifier. spec: TP2.1, TP2.5 to TP2.9,
+TP2.13 to TP2.15
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -25,6 +25,7 @@ PROPERTIES = {
     "within_capacity": "what a plan needs is within the capacity",
     "footprint": "a stated footprint is what the offsets need, and no less than the peak",
     "deterministic": "the same problem has the same answer",
+    "unchanged": "the problem is not changed by the planner",
     "bounded": "no plan needs more than all tensors side by side",
     "refuses": "a capacity is refused if, and only if, nothing fits",
     "relabelled": "other names have the same offsets",
@@ -104,10 +105,16 @@ class Planner:
         self.takes_capacity = _has_capacity(function) if takes_capacity is None else takes_capacity
 
     def ask(self, problem: PlannerProblem, capacity: int | None = None) -> PlannerAnswer:
-        """Return its answer. Raises BadAnswer, and what the function raises."""
-        given = copy.deepcopy(problem.argument)
+        """Return its answer to a copy of the problem. Raises BadAnswer, and what the function raises."""
+        return self._ask(problem, problem.copy(), capacity)
+
+    def ask_again(self, problem: PlannerProblem, capacity: int | None = None) -> PlannerAnswer:
+        """Return its answer as another process might have it: sets of names have another order."""
+        return self._ask(problem, problem.rehash(), capacity)
+
+    def _ask(self, problem: PlannerProblem, given: Any, capacity: int | None) -> PlannerAnswer:
         value = self.function(given, capacity=capacity) if self.takes_capacity else self.function(given)
-        return read_answer(value, problem)
+        return read_answer(value, problem)._replace(is_changed=not problem.is_unchanged(given))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -158,7 +165,8 @@ class Examination:
         if sizes.peak and not any(arena.scattered for arena in plan.placement.arenas):
             figures.ratios.append(sizes.footprint / sizes.peak)
         for name, check in (
-            ("footprint", self._stated), ("deterministic", self._again), ("bounded", self._bounded),
+            ("footprint", self._stated), ("deterministic", self._again), ("unchanged", self._unchanged),
+            ("bounded", self._bounded),
             ("refuses", self._refuses), ("relabelled", self._relabelled), ("monotone", self._monotone),
         ):  # fmt: skip
             if name in self.wanted and self._applies(name, planner, answer, plan):
@@ -170,6 +178,8 @@ class Examination:
         """Whether a planner says anything that the property is about."""
         if name == "refuses":
             return planner.takes_capacity and self.capacity is None
+        if name == "unchanged":
+            return not hasattr(planner.function, "command")  # a program has a copy of its own
         return name != "footprint" or answer.footprint is not None or plan.claims is not None
 
     def _answer(self, planner: Planner, problem: PlannerProblem) -> Answered | PropertyFailure | None:
@@ -203,14 +213,20 @@ class Examination:
             yield PropertyFailure("footprint", what, problem)
 
     def _again(self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes) -> Failures:
-        """A second call has the same answer."""
+        """A second call has the same answer, whatever order sets of names have."""
         try:
-            again = planner.ask(problem, self.capacity)
+            again = planner.ask_again(problem, self.capacity)
         except Exception as error:
             yield PropertyFailure("deterministic", f"called a second time, {describe_error(error)}", problem)
             return
         if difference := _difference(answer, again):
             yield PropertyFailure("deterministic", f"a second call has another answer: {difference}", problem)
+
+    def _unchanged(self, _: Planner, problem: PlannerProblem, answer: PlannerAnswer, __: PlanSizes) -> Failures:
+        """What the planner was given is what it was."""
+        if answer.is_changed:
+            what = "it changes what it is given, which its caller may still need"
+            yield PropertyFailure("unchanged", what, problem)
 
     def _bounded(self, _: Planner, problem: PlannerProblem, __: PlannerAnswer, sizes: PlanSizes) -> Failures:
         """No more than all tensors side by side."""
@@ -265,7 +281,7 @@ class Examination:
                 yield PropertyFailure("monotone", describe_error(error), smaller)
                 return
             if needed > sizes.footprint:
-                gone = ", ".join(repr(name) for name in problem.names if name not in smaller.names)
+                gone = ", ".join(repr(name) for name in problem.names if name not in smaller.names) or "a view"
                 what = f"without {gone} it needs {needed} bytes, and {sizes.footprint} with all"
                 yield PropertyFailure("monotone", what, problem)
                 return

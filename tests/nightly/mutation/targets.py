@@ -104,6 +104,18 @@ TRACED = (f"{UNIT}traced_conversion.py", f"{UNIT}traced_windows.py")
 PACKING = (f"{UNIT}packing_search.py", f"{UNIT}fixed_offsets.py", *LAYOUTS)
 IR = (*(f"{UNIT}ir_{name}.py" for name in ("columns", "files", "order", "program", "text")), MODELS)
 
+TESTING = (
+    f"{UNIT}testing_answers.py", f"{UNIT}testing_checks.py", f"{UNIT}testing_smaller.py", f"{UNIT}testing_reach.py",
+    f"{PROPERTIES}planted_faults.py", f"{COMMANDS}testing_programs.py", f"{COMMANDS}testing_pytest.py",
+)  # fmt: skip
+CATALOGUE = (
+    f"{UNIT}fault_catalogue.py",
+    f"{UNIT}testing_reach.py",
+    f"{UNIT}testing_checks.py",
+    f"{PROPERTIES}corruptions.py",
+    f"{PROPERTIES}planned_plans.py",
+)
+
 
 def _modules(folder: str, *tests: str) -> dict[str, tuple[str, ...]]:
     """Every module that stands in a folder, with the same tests: one that is added there is a target at once."""
@@ -404,6 +416,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/plans/pools.py": (f"{UNIT}memory_pools.py",),
     "tmmu/plans/sharding.py": (f"{UNIT}plan_file.py", *SHARDING),
     **{f"tmmu/core/dims/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},
+    **_modules("tmmu/testing", *TESTING),
+    **_modules("tmmu/testing/strategies", f"{UNIT}testing_reach.py", *TESTING),
+    **_modules("tmmu/testing/catalogue", *CATALOGUE),
 }  # fmt: skip
 """The most critical files, with their tests; what `--files` is not given for, in this order."""
 

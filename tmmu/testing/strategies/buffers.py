@@ -105,10 +105,10 @@ def buffers(
         before = last
         size = min(sizes[row.size * len(sizes) // 256], room)
         room -= size
-        within = ((first * stretch + start + 1, last * stretch + start - 1),) if last - first > 1 else ()
+        first, last = first * stretch + start, last * stretch + start
         found.append(TimedBuffer(
-            f"b{len(rows) - 1 - k if is_reversed else k}", first * stretch + start, last * stretch + start, size,
-            row.alignment if alignments else 1, within if gaps and row.marks & 32 else (),
+            f"b{len(rows) - 1 - k if is_reversed else k}", first, last, size,
+            row.alignment if alignments else 1, _gaps(row, first, last) if gaps and row.marks & 32 else (),
         ))  # fmt: skip
     if fixed:
         at = first_fit(found)
@@ -116,6 +116,15 @@ def buffers(
             replace(b, offset=at[b.name]) if row.marks & 192 == 192 else b for b, row in zip(found, rows, strict=True)
         ]
     return found
+
+
+def _gaps(row: _Row, first: int, last: int) -> tuple[tuple[int, int], ...]:
+    """Return a gap of all steps but the ends, of one beside an end, or one beside each; none in a short range."""
+    begin, end = first + 1, last - 1
+    if begin > end:
+        return ()
+    chosen = ((begin, end),), ((begin, begin),), ((end, end),), ((begin, begin), (end, end))
+    return chosen[row.marks % 4 if begin + 1 < end else 0]
 
 
 def _sizes(largest: int) -> tuple[int, ...]:

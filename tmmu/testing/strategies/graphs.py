@@ -105,7 +105,7 @@ def graphs(
         size, name = row.size, f"t{k}"
         alignment = row.alignment
         of = [names[operand] for operand in operands]
-        if views and operands and row.marks & 6 == 2:
+        if views and operands and row.marks & 6 in (2, 4):
             size = sizes[operands[0]]
             graph.node("Reshape", of[0], graph.tensor(name, (size,), "uint8", view_of=of[0]))
         elif in_place and operands and row.marks & 2:
