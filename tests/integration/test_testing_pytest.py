@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.tutorials import ROOT
+from tmmu.testing.plugin import load_planner
 
 PLANNER = """
 import sys
@@ -48,6 +50,7 @@ def test_a_right_planner_passes_each_property_is_counted_and_in_the_junit_file(f
     assert code == 0, out
     assert "tmmu: planner mine:right, profile fast, seed 5" in out
     assert "deterministic    held in 60 examples" in out
+    assert "refuses          does not apply" in out  # it takes no capacity
     properties = ElementTree.parse(folder / "j.xml").iter("property")
     assert "safe 60" in {each.get("value") for each in properties}
     assert not (folder / "plan-regressions").exists()
@@ -61,29 +64,44 @@ def test_a_wrong_planner_fails_is_saved_and_shown_again(folder: Path) -> None:
     assert "safe             FAILED" in out
     assert "Traceback" not in out
     [case] = (folder / "plan-regressions").iterdir()
-    for planner, expected in (("zero", 1), ("right", 0)):
-        code, out = run(folder, "-q", "--tmmu-planner", f"mine:{planner}", str(case))
-        assert code == expected, out
-    (folder / "plan-regressions" / "other.plan.txt").write_text("tmmu-plan-text 1\narena a 8\n")
-    assert run(folder, "--tmmu-planner", "mine:right", "plan-regressions")[0] == 0
-    assert "not a saved case" in run(folder, "--tmmu-planner", "mine:right", "plan-regressions/other.plan.txt")[1]
+    other = case.with_name("other.plan.txt")
+    other.write_text("tmmu-plan-text 1\narena a 8\n")
+    code, out = run(folder, "-q", "--tmmu-planner", "mine:zero", str(case), str(other))
+    assert "not a saved case" in out
+    code, out = run(folder, "-q", "--tmmu-planner", "mine:zero", str(case))
+    assert code == 1, out
+    code, out = run(folder, "-q", "--tmmu-planner", "mine:right", "plan-regressions")
+    assert code == 0, out
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [
-        ((), "name the planner by --tmmu-planner"),
-        (("--tmmu-planner", "mine"), "expected MODULE:FUNCTION, got 'mine'"),
-        (("--tmmu-planner", "nowhere:f"), "module 'nowhere' cannot be imported"),
-        (("--tmmu-planner", "mine:none"), "module 'mine' has no function 'none'"),
-        (("--tmmu-planner", "mine:value"), "mine:value is a int, expected a function"),
-        (("--seed", "3"), "unrecognized arguments: --seed"),
-    ],
+    [((), "name the planner by --tmmu-planner"), (("--seed", "3"), "unrecognized arguments: --seed")],
 )
-def test_a_planner_that_cannot_be_tested_is_a_sentence(folder: Path, options: tuple[str, ...], sentence: str) -> None:
+def test_options_that_are_missing_or_unknown_are_a_sentence(
+    folder: Path, options: tuple[str, ...], sentence: str
+) -> None:
     code, out = run(folder, *options, *CONFORMANCE)
     assert code != 0
     assert sentence in out
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("mine", "expected MODULE:FUNCTION, got 'mine'"), ("nowhere:f", "module 'nowhere' cannot be imported"),
+        ("mine:none", "module 'mine' has no function 'none'"),
+        ("mine:value", "mine:value is a int, expected a function"),
+    ],
+)  # fmt: skip
+def test_a_planner_that_cannot_be_loaded_is_a_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    with pytest.raises(pytest.UsageError, match=re.escape(sentence)):
+        load_planner(name)
+    sys.modules.pop("mine", None)
 
 
 def test_a_class_of_ones_own_may_have_a_function_or_a_method(folder: Path) -> None:

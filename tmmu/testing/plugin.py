@@ -188,6 +188,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     terminalreporter.section("tmmu: properties of the planner")
     for which, examples in held.items():
-        terminalreporter.line(f"{which:16} {'FAILED' if which in failed else f'held in {examples} examples'}")
+        held_in = f"held in {examples} examples" if examples else "does not apply"
+        terminalreporter.line(f"{which:16} {'FAILED' if which in failed else held_in}")
     if ratios:
         terminalreporter.line(f"footprint ÷ peak {ratios[0]}")
