@@ -104,11 +104,18 @@ def grows_with_few_nodes(given: Any) -> dict[str, int]:
     return {name: (k << 12) + (few << 20) for k, name in enumerate(problem.names)}
 
 
+def in_order_of_a_set(given: Any) -> dict[str, int]:
+    problem = problem_of(given)
+    assert isinstance(problem, ModelProblem)
+    stated = {tensor.name for tensor in problem.model.tensors}
+    return {name: 1024 * k for k, name in enumerate([*stated, *({*problem.names} - stated)]) if name in problem.names}
+
+
 @pytest.mark.parametrize(
     ("plan", "strategy", "name"),
     [
         (changes_bytes, "dags", "unchanged"),
-        (lambda dag: {node: 1024 * k for k, node in enumerate({*dag})}, "dags", "deterministic"),
+        *((in_order_of_a_set, strategy, "deterministic") for strategy in ("dags", "graphs", "models")),
         (grows_with_few, "dags", "monotone"), (grows_with_few_nodes, "graphs", "monotone"),
         (grows_with_few_nodes, "models", "monotone"),
     ],

@@ -363,6 +363,13 @@ class ModelProblem(PlannerProblem):
         old = _invert(new)
         return problem, {name: old.get(name, name) for name in problem.reference.sizes}
 
+    def rehash(self) -> Any:
+        """Return what the planner is given, with names of tensors that have other hashes."""
+        tensors = tuple(replace(tensor, name=RehashedName(tensor.name)) for tensor in self.model.tensors)
+        donated = tuple(map(RehashedName, self.model.bindings.donated))
+        bindings = replace(self.model.bindings, donated=donated)
+        return self.of(replace(self.model, tensors=tensors, bindings=bindings)).argument
+
     @classmethod
     def of(cls, model: Model) -> ModelProblem:
         """Return the problem of this kind that a model states."""
