@@ -89,6 +89,6 @@ def test_a_planner_of_another_project_has_all_properties(name: str, unit: int) -
 
 
 def test_ggml_ends_its_process_for_a_graph_without_bytes() -> None:
-    """Finding 326: such a tensor has the address NULL, and is given a place a second time."""
+    """Finding 317: such a tensor has the address NULL, and is given a place a second time."""
     with planner("ggml") as planned, pytest.raises(BadAnswer, match="ended by SIGABRT"):
         planned.ask(BufferProblem([testing.TimedBuffer("a", 0, 0, 0)]))

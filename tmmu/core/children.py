@@ -1,4 +1,4 @@
-"""Start programs and processes that end when this process ends, however it ends: SIGKILL gives it no time to tell them.
+"""Start programs and processes that end when this process ends, however it ends: SIGKILL gives it no time to end them.
 
 A program inherits the read end of a pipe whose write end this process alone holds. The system sends SIGIO to the
 program when that end closes, and a program ends of SIGIO unless it has taken precautions. So the program itself need
@@ -25,7 +25,7 @@ from typing import IO
 CAN_SIGNAL = sys.platform in ("linux", "darwin")
 """Elsewhere a program that is left ends when it notices that its input is closed."""
 LOOK_S = 0.5
-"""Seconds between two looks at whether the parent is alive, where the system does not tell."""
+"""Seconds between two looks at whether the parent runs, where the system does not report it."""
 Stream = int | IO[bytes] | IO[str] | None
 Word = str | os.PathLike[str]
 

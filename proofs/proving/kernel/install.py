@@ -130,7 +130,7 @@ def _record_libraries(whole: Path, work: Path) -> None:
     """Record what is linked, or why that is not known: `make wheel` refuses such a program, a user's own may be so."""
     try:
         linked = libraries.read_map((work / MAP).read_text())
-        found = libraries.find_libraries((work / path for path in linked), (work, Path(tempfile.gettempdir())))
+        found = libraries.find_libraries((work / path for path in linked), (work, Path(folders.temporary_folder())))
         libraries.write_record(whole, found)
     except (OSError, ValueError) as error:
         libraries.write_unknown(whole, str(error))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tmmu.core import folders
 
 RECORD, NOTICE_FILE, LICENCES = "libraries.json", "NOTICE", "licences"
 """Beside the program: the record of its libraries, a notice for readers, and the folder of their licences."""
@@ -74,12 +75,12 @@ def find_libraries(files: Iterable[Path], own: Iterable[Path]) -> list[LinkedLib
     `own` are the folders whose files this build has made. Raises ValueError for a file of no package, for a package
     whose licence is not known, and on a system without dpkg.
     """
-    if shutil.which("dpkg-query") is None:
+    if folders.find_program("dpkg-query") is None:
         raise ValueError("the packages of linked files are known on Debian only (there is no dpkg-query)")
-    folders = [path.resolve() for path in own]
+    made = [path.resolve() for path in own]
     found = set()
     for path in sorted({file.resolve() for file in files}):
-        if any(folder in path.parents for folder in folders):
+        if any(folder in path.parents for folder in made):
             continue
         owner = _query("-S", str(path)).split(": ")[0]
         if not owner or "," in owner:
@@ -93,7 +94,8 @@ def find_libraries(files: Iterable[Path], own: Iterable[Path]) -> list[LinkedLib
 
 
 def _query(*words: str) -> str:
-    done = subprocess.run(["dpkg-query", *words], capture_output=True, text=True, check=False)
+    program = folders.find_program("dpkg-query") or "dpkg-query"
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
