@@ -150,7 +150,7 @@ def read_foreign(kind: str, suffix: str, data: bytes) -> None:
     if kind == "xla":
         (folder / "m.txt").write_bytes(second)
     source = Source(str(path), first, path, None if form.has_capacity else 1 << 20)
-    judge_plan(formats.gated(form, source), str(path))
+    judge_plan(formats.read_through_gate(form, source), str(path))
     if is_one_in(32, data):
         path.write_bytes(first)
         call(run_tmmu, "import", kind, str(path), "-o", str(scratch() / "o.plan.cbor"))
