@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import faults
 from tests.support.effort import share
 from tests.support.sealed_logs import key, read, second_reader, write
+from tests.support.writers import seals
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne.sealed_log import SealedLog
 
@@ -27,32 +29,28 @@ def acks(folder: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
 @pytest.mark.parametrize("already", [0, 2])
 def test_a_process_killed_at_any_call_or_in_any_write_leaves_what_it_acknowledged(tmp_path: Path, already: int) -> None:
     """And another goes on from there."""
     (tmp_path / "before").mkdir()
     if already:
         write(tmp_path / "before" / "log", [bytes([n]) * 50 for n in range(already)], tmp_path / "before" / "anchor")
-    command = [sys.executable, "-m", "tests.support.crash", "seals", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr
-    folders = [folder for folder in sorted(tmp_path.iterdir()) if folder.name != "before"]
     seen = set()
-    for folder in folders:
-        log, anchor = folder / "log", folder / "anchor"
-        acknowledged = max([already, *acks(folder)])
+    for left in faults.explore(seals, tmp_path, kinds=("kill", "torn")):
+        log, anchor = left.folder / "log", left.folder / "anchor"
+        acknowledged = max([already, *map(int, left.ended.output.split())])
         if not log.exists():
-            assert (already, acknowledged) == (0, 0), folder.name
+            assert (already, acknowledged) == (0, 0), left.fault
             continue
         found = read(log, anchor)
-        assert [record.data for record in found] == [bytes([n]) * 50 for n in range(len(found))], folder.name
-        assert len(found) >= acknowledged, folder.name
-        seen.add((folder.name[:3], len(found) - already, len(found) - acknowledged))
+        assert [record.data for record in found] == [bytes([n]) * 50 for n in range(len(found))], left.fault
+        assert len(found) >= acknowledged, left.fault
+        seen.add((left.fault.kind, len(found) - already, len(found) - acknowledged))
         write(log, [b"more"], anchor)
         assert [part.record.data for part in second_reader(log.read_bytes()) if part.record][-1] == b"more"
-    assert {records for kind, records, _ in seen if kind == "cal"} == set(range(7))
+    assert {records for kind, records, _ in seen if kind == "kill"} == set(range(7))
     assert {ahead for *_, ahead in seen} >= {0, 1, 2}
-    assert len(folders) > 60
 
 
 KILLS = share(20)
@@ -61,7 +59,7 @@ KILLS = share(20)
 LOOP = """
 import sys
 from pathlib import Path
-from tests.support.crash import acknowledge
+from tests.support.writers import acknowledge
 from tests.support.sealed_logs import key
 from tmmu.mnemosyne.sealed_log import SealedLog
 folder = Path(sys.argv[1])

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crash import batch, plan
+from tests.support import faults
 from tests.support.effort import share
+from tests.support.writers import batch, commits, plan, saves
 from tmmu.plans import file
 from tmmu.runtime import checkpoint
 from tmmu.runtime import journal as journals
@@ -21,76 +22,63 @@ from tmmu.runtime.recording import RunRecords
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def crashed(scenario: str, root: Path) -> list[Path]:
-    """The folders that the killed processes of a scenario left."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.support.crash", scenario, str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
-    assert done.returncode == 0, done.stderr
-    return [folder for folder in sorted(root.iterdir()) if folder.name != "before"]
-
-
 def acks(folder: Path) -> list[str]:
     path = folder / "acks"
     return path.read_text().split() if path.exists() else []
 
 
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
 @pytest.mark.parametrize("already", [0, 2][: share(2)])
 def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more(tmp_path: Path, already: int) -> None:
     (tmp_path / "before").mkdir()
-    journal = tmp_path / "before" / "journal"
     plan_hash = file.compute_hashes(plan())["plan_hash"]
     states = [journals.genesis(plan_hash)]
     if already:
-        with apply_plan(plan(), records=RunRecords(journal=journal)) as execution:
+        with apply_plan(plan(), records=RunRecords(journal=tmp_path / "before" / "journal")) as execution:
             states.append(execution.state)
             for _ in range(already - 1):
                 batch(execution, 1)
                 states.append(execution.state)
-    folders = crashed("commits", tmp_path)
     assert states[-1].batches == already
-    [alive] = [f for f in folders if f.name == f"call{sum(f.name.startswith('call') for f in folders) - 1}"]
-    states += [journals.JournalState(already + k, bytes.fromhex(state)) for k, state in enumerate(acks(alive), 1)]
-    assert len(states) == already + 3
     seen = set()
-    for folder in folders:
-        path = folder / "journal"
+    folders = list(faults.explore(commits, tmp_path, kinds=("kill", "torn")))
+    printed = max((left.ended.output.split() for left in folders), key=len)
+    whole = journals.load(tmp_path / "after" / "journal", plan_hash)
+    states += [journals.JournalState(already + 1, bytes.fromhex(printed[0])), whole]
+    for left in folders:
+        path = left.folder / "journal"
         found = journals.load(path, plan_hash) if path.exists() and path.stat().st_size > 200 else states[0]
         if not path.exists() or path.stat().st_size <= 200:
-            assert already == 0, folder.name
-        made = already + len(acks(folder))
-        assert found in states[made : made + 2], folder.name
-        seen.add((folder.name[:3], found.batches - already))
+            assert already == 0, left.fault
+        made = already + len(left.ended.output.split())
+        assert found in states[made : made + 2], left.fault
+        seen.add((left.fault.kind, found.batches - already))
         with apply_plan(plan(), records=RunRecords(journal=path)) as execution:  # and it goes on from there
             assert execution.state.batches == found.batches + 1
-    assert {count for kind, count in seen if kind == "cal"} == {0, 1, 2}
-    assert {count for kind, count in seen if kind == "cut"} == {0, 1}
-    assert len(folders) > 50
+    assert {count for kind, count in seen if kind == "kill"} == {0, 1, 2}
+    assert {count for kind, count in seen if kind == "torn"} == {0, 1}
 
 
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
 def test_a_killed_process_leaves_the_old_checkpoint_or_the_new_one(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     with apply_plan(plan()) as execution:
         checkpoint.save(execution, tmp_path / "before" / "checkpoint")
-        batch(execution, 7)
-        checkpoint.save(execution, tmp_path / "new")
-    old, new = (tmp_path / "before" / "checkpoint").read_bytes(), (tmp_path / "new").read_bytes()
-    (tmp_path / "new").unlink()
+    folders = list(faults.explore(saves, tmp_path, kinds=("kill", "torn")))
+    old, new = ((tmp_path / name / "checkpoint").read_bytes() for name in ("before", "after"))
     assert old != new
-    folders = crashed("saves", tmp_path)
-    for folder in folders:
-        found = (folder / "checkpoint").read_bytes()
-        assert found in (old, new), folder.name
-        assert found == new or not acks(folder), folder.name
-        checkpoint.load(folder / "checkpoint")
-    assert {(folder / "checkpoint").read_bytes() for folder in folders} == {old, new}
-    assert len(folders) > 50
+    for left in folders:
+        found = (left.folder / "checkpoint").read_bytes()
+        assert found in (old, new), left.fault
+        assert found == new or not left.ended.output, left.fault
+        checkpoint.load(left.folder / "checkpoint")
+    assert {(left.folder / "checkpoint").read_bytes() for left in folders} == {old, new}
 
 
 LOOP = """
 import sys
 from pathlib import Path
-from tests.support.crash import acknowledge, batch, plan
+from tests.support.writers import acknowledge, batch, plan
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.recording import RunRecords

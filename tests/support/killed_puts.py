@@ -1,4 +1,4 @@
-"""The commands of a store, killed by the kernel wherever they are just then, over and over on one store.
+"""The commands of a store, killed at random system calls, over and over on one store.
 
 `put --append --ack` and, now and then, `rekey`. After each kill: one of the two keys opens the store, it has whole
 puts alone, as many as were acknowledged at least, and what lies in its files was never sealed differently under the
@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import struct
-import subprocess
 import sys
-import time
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
 
+from tests.support import faults
+from tests.support.faults import Fault
 from tests.support.sealed_logs import FRAME, HEADER, TAG
 from tests.support.stored_vectors import got
+from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.store import VectorStore
@@ -27,6 +29,8 @@ from tmmu.mnemosyne.store import VectorStore
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 COMMAND = [sys.executable, "-m", "tmmu.cli.entry", "mnemosyne"]
+CALLS = 150
+"""The calls among which the one is drawn at which a command is killed: more than a put makes."""
 VECTORS = (np.arange(2000 * 64).reshape(2000, 64) * 7919 % 65521).astype(np.uint16)
 
 Sealed = dict[tuple[bytes, bytes], bytes]
@@ -60,38 +64,30 @@ class KilledStore:
         np.save(folder / "v.npy", VECTORS)
         for name in ("k0", "k1"):
             MasterKey.create(folder / name)
-        (folder / "acks").touch()
+        self._acknowledged = 0
 
     def kill(self) -> str:
-        """Begin a command, kill it, and look at what is left. How it ended: killed, or done before."""
-        log = self.folder / "S"
+        """Run a command that is killed at one of its system calls, and look at what is left.
+
+        Return how it ended: killed, or done before.
+        """
         rotates = self._rows > 0 and self._choose.random() < 0.2
-        own = ["--key", f"k{self._current}"]
-        arguments = ["rekey", "S", *own, "--new-key", f"k{1 - self._current}"]
+        line = f"rekey S --key k{self._current} --new-key k{1 - self._current}"
         if not rotates:
-            arguments = ["put", "S", "v.npy", *own, "--append", "--ack", "--block", "16"]
-        watched = self.folder / ".S.rotated" if rotates else log
-        before = _mark(watched)
-        with open(self.folder / "acks", "a") as acks, open(self.folder / "errors", "w") as errors:
-            out = subprocess.DEVNULL if rotates else acks
-            child = subprocess.Popen(
-                [*COMMAND, *arguments], cwd=self.folder, env=ENVIRONMENT, stdout=out, stderr=errors
-            )
-        until = time.monotonic() + 30
-        while child.poll() is None and _mark(watched) == before and time.monotonic() < until:
-            time.sleep(0.0005)
-        time.sleep(self._choose.random() ** 2 * 0.04)
-        child.kill()
-        code = child.wait()
-        assert code in (0, -9), (arguments, code, (self.folder / "errors").read_text())
+            line = f"put S v.npy --key k{self._current} --append --ack --block 16"
+        fault = Fault(self._choose.choice(("kill", "kill", "torn")), self._choose.randrange(CALLS))
+        ended = faults.run(lambda: run(["mnemosyne", *line.split()]), self.folder, fault)
+        assert ended.code in (0, -9), ended
+        if not rotates:
+            self._acknowledged += sum(map(int, re.findall(r"^\d+$", ended.output, re.MULTILINE)))
         self._look()
-        return "killed" if code else "done"
+        return "killed" if ended.code else "done"
 
     def _look(self) -> None:
         for name in ("S", ".S.rotated"):
             path = self.folder / name
             record(path.read_bytes() if path.exists() else b"", self.sealed)
-        acknowledged = sum(map(int, (self.folder / "acks").read_text().split()))
+        acknowledged = self._acknowledged
         if not (self.folder / "S").exists():
             assert acknowledged == 0
             return
@@ -111,10 +107,3 @@ class KilledStore:
             opened.append((number, len(rows)))
         assert (len(opened), refused) == (1, ["WRONG_KEY"]) or not any(rows for _, rows in opened)
         self._current, self._rows = opened[0]
-
-
-def _mark(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return -1

@@ -236,7 +236,7 @@ def open_atomically(path: str | os.PathLike[str], observe: Callable[[str], None]
     the folder cannot be written, or if `path` is a device or folder, and OSError with the name of the file if the disk
     is full. No file is left behind then, nor after another error. Within `output.take_standard_output`,
     `-` is the standard
-    output, which is written at the end. spec: C5.4, C5.9, RE4.1
+    output, which is written at the end. spec: C5.4, C5.9, RE4.1, RE5.1
     """
     observe = observe or _silent
     if os.fspath(path) == output.STANDARD and output.is_taken():

@@ -1,7 +1,7 @@
 """The outermost layer of the commands: no crash may look like a verdict (C1.1).
 
 Every end of a command other than its own answer goes through `explain`, which gives each kind an exit code: 2 for the
-command line, 4 for a refusal, 130 for an interruption, 70 for everything unexpected. spec: C1.1, C1.7, RE3.7
+command line, 4 for a refusal, 130 for an interruption, 70 for everything unexpected. spec: C1.1, C1.7, RE3.7, RE5.3
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def explain(error: BaseException) -> int:
         return 0 if error.code in (0, None) else INTERNAL  # the shell has its completions
     if is_closed_output(error):  # as by `| head` once it has its lines: not worth a message
         return INTERNAL
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EROFS):
         if error.filename is None:
             print_error(f"error: the output cannot be written ({error.strerror})")
             return INTERNAL

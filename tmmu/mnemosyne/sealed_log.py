@@ -4,7 +4,7 @@
 which is kept outside of the log. Opening for writing drops the torn end that a crash has left, and syncs the rest. The
 first record then begins a new segment, so that no state of an earlier writer, and no copy of the file, can repeat a
 pair of key and initialization vector. `tla/mnemosyne/SealedLog.tla` is the model.
-spec: MN5.6, MN5.9 to MN5.18, MN7.1
+spec: MN5.6, MN5.9 to MN5.18, MN7.1, RE5.2
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A file of records: a header that binds it to a plan, then the commits in order, each with the hash of the state before
 it. A commit counts once its bytes are synced. Therefore at most the last record can be torn, and it is dropped when the
-journal is opened again; any other error is damage, and is refused. spec: U4.5 to U4.10
+journal is opened again; any other error is damage, and is refused. spec: U4.5 to U4.10, RE5.2
 """
 
 from __future__ import annotations
