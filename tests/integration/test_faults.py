@@ -14,7 +14,7 @@ from tests.support import faults
 from tests.support.fault_cases import CASES, NEW, OLD
 from tests.support.faults import Fault
 
-pytestmark = pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
+pytestmark = pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)  # each test watches calls
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -29,7 +29,7 @@ def acks(folder: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)  # it watches calls
 @pytest.mark.parametrize("already", [0, 2])
 def test_a_process_killed_at_any_call_or_in_any_write_leaves_what_it_acknowledged(tmp_path: Path, already: int) -> None:
     """And another goes on from there."""

@@ -27,7 +27,7 @@ def acks(folder: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)  # it watches calls
 @pytest.mark.parametrize("already", [0, 2][: share(2)])
 def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more(tmp_path: Path, already: int) -> None:
     (tmp_path / "before").mkdir()
@@ -59,7 +59,7 @@ def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more
     assert {count for kind, count in seen if kind == "torn"} == {0, 1}
 
 
-@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)  # it watches calls
 def test_a_killed_process_leaves_the_old_checkpoint_or_the_new_one(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
     with apply_plan(plan()) as execution:

@@ -15,7 +15,7 @@ import pytest
 from tests.support import fault_cases, faults
 from tests.support.fault_cases import CASES, NEW, OLD, FaultCase
 
-pytestmark = pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)
+pytestmark = pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)  # each test watches calls
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -213,13 +213,13 @@ class _Watch:
 def run(work: Work, folder: Path, fault: Fault | None = None) -> Ended:
     """Run work in a folder with a fault, to its end. Costs milliseconds, and some 30 µs for each call."""
     output = os.memfd_create("output")
-    ready, say = os.pipe()
+    ready, answer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        _work(work, folder, output, say)
-    os.close(say)
+        _work(work, folder, output, answer)
+    os.close(answer)
     listener_there = int.from_bytes(os.read(ready, 4), "little")
     os.close(ready)
     pidfd = os.pidfd_open(process)
@@ -262,7 +262,7 @@ def _serve(listener: int, pidfd: int, watch: _Watch) -> None:
             continue
 
 
-def _work(work: Work, folder: Path, output: int, say: int) -> None:
+def _work(work: Work, folder: Path, output: int, answer: int) -> None:
     """Run the work in the fork, and do not return."""
     try:
         os.chdir(folder)
@@ -273,7 +273,7 @@ def _work(work: Work, folder: Path, output: int, say: int) -> None:
         sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115  # till it ends
         free = fcntl.fcntl(empty, fcntl.F_DUPFD, 3)
         os.close(free)  # the listener will have this number
-        os.write(say, free.to_bytes(4, "little"))
+        os.write(answer, free.to_bytes(4, "little"))
         if _listen() != free:
             os._exit(99)
         code = work()

@@ -68,9 +68,12 @@ MAY_LEAVE_OUT = {
     "tests/nightly/test_their_ci.py",
     "tests/nightly/test_optimum_veripb.py",
     "tests/nightly/test_fuzz.py", "tests/nightly/test_hunt.py", "tests/nightly/test_other_planners.py",
+    "tests/integration/test_faults.py", "tests/integration/test_runtime_crashes.py",
+    "tests/integration/test_mnemosyne_crashes.py", "tests/nightly/test_every_fault.py",
     "tests/nightly/test_wheel.py", "tests/support/tools.py", "tests/nightly/test_masked_tools.py",
 }  # fmt: skip
-"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, a wheel, the kernel."""
+"""Where a test is left out without an extra of gigabytes, another's runtime, a model, cargo, a wheel, the kernel,
+or on a system whose calls cannot be watched."""
 
 
 def test_nothing_is_left_out_but_what_is_listed() -> None:
