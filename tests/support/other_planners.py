@@ -74,7 +74,7 @@ def tinygrad_tlsf() -> Plan:
     from tinygrad.runtime.support.memory import TLSFAllocator
 
     def plan(buffers: Buffers) -> Any:
-        allocator, offsets = TLSFAllocator(1 << 40), {}
+        allocator, offsets = TLSFAllocator(1 << 40), dict[str, int]()
         for b, ends in events(buffers):
             if ends:
                 allocator.free(offsets[b["name"]])
@@ -191,7 +191,7 @@ def litert() -> Plan:
                 made.builtinOptions.outType = int32
             graph.operators.append(made)
 
-        one, made = tensor(int8, [1], np.zeros(1, np.int8)), {}
+        one, made = tensor(int8, [1], np.zeros(1, np.int8)), dict[str, int]()
         for b, ends in events(buffers):
             if ends:
                 step(1, [made[b["name"]]], tensor(int32, [1]))
@@ -235,7 +235,7 @@ def ggml() -> Plan:
     library.ggml_gallocr_get_buffer_size.restype = ctypes.c_size_t
     room = 1 << 20  # for the descriptions of tensors
 
-    def node(context: pointer, size: int, *reads: pointer) -> pointer:
+    def node(context: Any, size: int, *reads: Any) -> Any:
         dimensions = [ctypes.c_int64(each) for each in (size, 1, 1, 1)]
         operands = (pointer * max(1, len(reads)))(*reads)
         made = library.ggml_custom_4d(context, int8, *dimensions, operands, len(reads), pointer(1), 1, pointer())
