@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 from proofs.verify.entry import run as verify_plan
 from tests.support.commands import ran
 from tests.support.synthetic import training_plan
+from tests.support.text_models import text_model
 from tmmu import Graph
 from tmmu import plan as planned
 from tmmu.cli import explain as explain_command
 from tmmu.core.errors import REGISTRY
 from tmmu.core.output import format_size as shown
 from tmmu.core.pages import read_failures
+from tmmu.planner import plan_memory
 from tmmu.plans import file
 from tmmu.report.arena_map import ArenaMap, arena_maps
 from tmmu.report.difference import arena_changes, growth, tensor_changes
@@ -170,6 +173,18 @@ def test_what_is_not_tried_is_named(
         assert "--order memory: not tried, as the model has more than 3 nodes" in few
         assert ("--preset remat_enabled: not tried" in few) == (mode == "backward")
         assert "--order given --layout slots: " in few
+
+
+def test_a_plan_with_births_behind_its_last_step_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such a plan is refuted, and a map of it still can be drawn. spec: RE3.7"""
+    plan = plan_memory(text_model("node relu Relu x -> a", "node add Add a x -> y")).plan
+    storages = plan.allocation.storages
+    births = storages.birth.copy()
+    births[-1] = 8192
+    late = replace(plan, allocation=replace(plan.allocation, storages=replace(storages, birth=births)))
+    file.save(late, tmp_path / "late.plan.cbor")
+    assert ran(capsys, "explain", str(tmp_path / "late.plan.cbor"))[0] == 0
+    assert all(one.birth.max() <= one.last_step for one in arena_changes_of(tmp_path / "late.plan.cbor"))
 
 
 def footprint_of(path: Path) -> int:

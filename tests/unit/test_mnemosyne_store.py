@@ -172,6 +172,8 @@ FIRST, SECOND = encode_block(LAYOUT, VECTORS[:4], 0, 3), encode_block(LAYOUT, VE
         ([bytes(BLOCK)[:1] + b"\x09" + bytes(BLOCK)[2:]], "not a block of vectors"),
         ([bytes(BLOCK)[:3] + b"\x63" + bytes(BLOCK)[4:]], "not a block of vectors"),
         ([struct.pack(">BBBBIIIQ", 1, 0, 1, 8, 3, 9, 0, 0) + bytes(9)], "not a block of vectors"),
+        ([struct.pack(">BBBBIIIQ", 1, 0, 0, 8, 0, 1 << 31, 0, 0)], "not a block of vectors: 2147483648 of 0 elements"),
+        ([struct.pack(">BBBBIIIQ", 1, 0, 2, 8, 1 << 20, 1 << 20, 0, 0)], "not a block of vectors: 1048576 of 1048576"),
         ([SECOND], "does not follow the one before"),
         ([FIRST, FIRST], "does not follow the one before"),
         ([FIRST, encode_block(LAYOUT, VECTORS[:3], 2, 0)], "does not follow the one before"),

@@ -77,6 +77,8 @@ def test_a_graph_may_have_a_whole_plan() -> None:
         ('{"a": 0', "not JSON"),
         ("", "expected CSV with the columns id and offset"),
         ("hello", "got 'hello'"),
+        ("id\r,", "not CSV"),
+        ("id,offset\n{\rf", "not CSV"),
         ("id,offset\na,0\nb,8.5\n", "an integer as the offset of 'b', got '8.5'"),
         ("id,offset\na,0\nb\n", "expected 2 cells in the row of 'b', got 1"),
         ("id,offset\na,0\na,0\nb,8\n", "two offsets for 'a'"),

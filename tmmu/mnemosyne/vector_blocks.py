@@ -37,6 +37,8 @@ IN_A_BLOCK = 1 << 20
 MOST = 1024
 """The most vectors in a block of default size: a quarter of the number for which float32 sums stay within 0.024 %."""
 
+EMPTY = 1 << 16
+"""The most vectors without elements in a block."""
 LARGEST = 1 << 28
 """The most bytes of a block."""
 
@@ -138,7 +140,7 @@ def encode_block(
 
 
 def decode_block(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
-    """Decode the block in a record. Raises `InvalidLog` if it is not a block, or of another version."""
+    """Decode the block in a record. Raises `InvalidLog` if it is not a block, or of another version. spec: RE3.2"""
     if not data or data[0] != VERSION:
         what = f"expected version {VERSION} of a block, got {data[0]}" if data else "not a block of vectors"
         raise InvalidLog(what, file, place)
@@ -149,12 +151,15 @@ def decode_block(data: bytes | memoryview, file: str, place: str) -> VectorBlock
         ids = np.frombuffer(data, "<u8", vectors, HEAD.size).astype(np.uint64) if flags & IDS else None
     except (struct.error, IndexError, ValueError) as error:
         raise InvalidLog("not a block of vectors", file, place) from error
+    # Put writes no larger one. Its vectors would take any memory, and of vectors without elements their numbers would.
+    if _size(layout, vectors) > 2 * LARGEST or (not width and vectors > EMPTY):
+        raise InvalidLog(f"not a block of vectors: {vectors} of {width} elements", file, place)
     return VectorBlock(layout, vectors, number, left, ids, bool(flags & COMPRESSED), memoryview(data)[start:])
 
 
 def check_size(layout: VectorLayout, block: int) -> None:
     """Raise `InvalidVectors` if a block of that many vectors has more than `LARGEST` bytes."""
-    if block * layout.width * layout.given.itemsize > LARGEST:
+    if block * layout.width * layout.given.itemsize > LARGEST or (not layout.width and block > EMPTY):
         raise InvalidVectors(
             f"a block of {block} vectors of {layout.width} {layout.kind} has more than {LARGEST} bytes", "--block",
             "put fewer into a block",

@@ -101,7 +101,9 @@ def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
         rows = np.flatnonzero(storages.arena == a)
         if not len(rows):
             continue
-        birth, death = storages.birth[rows].astype(np.int64), storages.death[rows].astype(np.int64)
+        # A plan that would be refuted may state births behind the last step; they are drawn at it.
+        birth = np.minimum(storages.birth[rows].astype(np.int64), placement.last_step)
+        death = storages.death[rows].astype(np.int64)
         size = storages.bytes[rows].astype(np.float64)
         change = np.zeros(placement.last_step + 2)
         np.add.at(change, birth, size)

@@ -164,8 +164,11 @@ def _of_text(given: str, problem: PlannerProblem, footprint: int | None) -> Plan
             raise BadAnswer(str(error)) from error
     if start[:1] in ("{", "["):
         return _of_json(start, problem, footprint)
-    rows = csv.reader(io.StringIO(start))
-    header = [cell.strip() for cell in next(rows, [])]
+    try:
+        header, *rows = list(csv.reader(io.StringIO(start))) or [[]]
+    except csv.Error as error:
+        raise BadAnswer(f"the answer is not CSV ({error})") from error
+    header = [cell.strip() for cell in header]
     names = [column for column in header if column in NAME_COLUMNS]
     if not names or "offset" not in header:
         shown = start.splitlines()[0][:60] if start else ""

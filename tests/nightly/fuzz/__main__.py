@@ -10,67 +10,74 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
-import sys
+import signal
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.nightly.fuzz import figures as of_readers
-from tests.nightly.fuzz.bounds import run_input
+from tests.nightly.fuzz import worker
 from tests.nightly.fuzz.figures import ReaderFigures
-from tests.nightly.fuzz.planted import PLANTED
-from tests.nightly.fuzz.seeds import write_seeds
-from tests.nightly.fuzz.stored import read_stored, write_stored
-from tests.nightly.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[3]
 WORK = ROOT / ".fuzz"
 PAGES = (ROOT / "spec" / "reliability.md", Path(__file__).with_name("README.md"))
 SLICE = 120
-"""The seconds of one run of one reader, in which it starts once."""
-STARTING = 120
-"""The seconds that a worker may take beside: it instruments every module that it imports."""
+"""The seconds of one run of one reader."""
+BESIDE = 60
+"""The seconds that a run may take beside: it reads its corpus first."""
 
 
-def prepare(work: Path) -> None:
+def prepare(work: Path, names: Mapping[str, Any]) -> None:
     """Write the seeds, and put them and the inputs that are kept in the tree into the corpus of each reader."""
-    if not (work / "seeds").exists():
+    from tests.nightly.fuzz.seeds import write_seeds
+    from tests.nightly.fuzz.stored import read_stored
+
+    if not all((work / "seeds" / name).exists() for name in names):
         with tempfile.TemporaryDirectory() as scratch:
             write_seeds(work / "seeds", Path(scratch))
     stored = read_stored()
-    for name in TARGETS:
+    for name in names:
         place = work / "corpus" / name
         place.mkdir(parents=True, exist_ok=True)
         for path in (work / "seeds" / name).iterdir():
-            if not (place / path.name).exists():
-                shutil.copyfile(path, place / path.name)
+            shutil.copyfile(path, place / path.name)
         for number, data in enumerate(stored.get(name, ())):
             (place / f"stored-{number:03}").write_bytes(data)
     (work / "findings").mkdir(exist_ok=True)
 
 
-def fuzz(reader: str, work: Path, seconds: int, figures: ReaderFigures) -> str:
-    """Fuzz one reader for some seconds; return what the worker has printed, and add its figures."""
-    begun, before = time.time(), {path.name for path in (work / "findings").iterdir()}
-    corpus = str(work / "corpus" / reader)
-    line = [sys.executable, "-m", "tests.nightly.fuzz.worker", reader, corpus, str(work / "findings"), str(seconds)]
-    line.append(str(1 + figures.seconds))
-    log = work / f"{reader}.log"
-    with open(log, "wb") as out:
+def fuzz(target: Any, work: Path, seconds: int, figures: ReaderFigures) -> None:
+    """Fuzz one reader for some seconds in a fork of this process, which has all modules, and add its figures."""
+    begun, findings = time.time(), work / "findings"
+    before, log = {path.name for path in findings.iterdir()}, work / f"{target.name}.log"
+    pid = os.fork()
+    if pid == 0:
         try:
-            subprocess.run(line, stdout=out, stderr=out, cwd=ROOT, timeout=seconds + STARTING, check=False)
-        except subprocess.TimeoutExpired:
-            out.write(b"\nthe worker was killed\n")
-    printed = log.read_text(errors="replace")
-    after = {path.name for path in (work / "findings").iterdir()} - before
-    new = [name.removesuffix(".bin") for name in sorted(after) if name.startswith(f"{reader}-") and ".json" not in name]
-    of_readers.add_run(figures, printed, min(seconds, round(time.time() - begun)), new)
-    return printed
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            worker.fuzz(target, str(work / "corpus" / target.name), str(findings), seconds, 1 + figures.seconds)
+        finally:
+            os._exit(1)
+    while os.waitpid(pid, os.WNOHANG)[0] == 0:
+        if time.time() > begun + seconds + BESIDE:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.2)
+    after = {path.name for path in findings.iterdir() if path.is_file()} - before
+    new = [name.removesuffix(".bin") for name in sorted(after) if name.startswith(f"{target.name}-")]
+    new = [name for name in new if not name.endswith(".json")]
+    of_readers.add_run(figures, log.read_text(errors="replace"), min(seconds, round(time.time() - begun)), new)
 
 
 def replay(path: Path) -> int:
     """Read a finding again. Returns 1 if it still is one."""
+    from tests.nightly.fuzz.bounds import run_input
+    from tests.nightly.fuzz.planted import PLANTED
+    from tests.nightly.fuzz.targets import TARGETS
+
     known = {**TARGETS, PLANTED.name: PLANTED}
     reader = max((name for name in known if path.name.startswith(name)), key=len, default=None)
     if reader is None:
@@ -88,7 +95,7 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.nightly.fuzz")
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--readers", nargs="*", default=sorted(TARGETS), choices=sorted(TARGETS))
+    parser.add_argument("--readers", nargs="*", default=(), metavar="READER")
     parser.add_argument("--replay", type=Path, metavar="FILE")
     parser.add_argument("--reduce", action="store_true")
     parser.add_argument("--page", action="store_true")
@@ -100,22 +107,28 @@ def main() -> int:
         for page in PAGES:
             of_readers.write_page(figures, page)
         return 0
-    try:
-        import atheris  # noqa: F401 it is only needed in the workers
-    except ImportError:
-        print("atheris is not installed: pip install -e '.[fuzz]'")
-        return 2
-    prepare(WORK)
     if given.reduce:
+        from tests.nightly.fuzz.stored import write_stored
+
         print(write_stored(WORK))
         return 0
-    for name in given.readers:
+    try:
+        targets = worker.instrument()
+    except ImportError as error:
+        print(f"{error}: pip install -e '.[fuzz]'")
+        return 2
+    names = given.readers or [name for name in targets if name != "planted"]
+    if unknown := sorted(set(names) - set(targets)):
+        print(f"there is no reader {', '.join(unknown)}; there are {', '.join(targets)}")
+        return 2
+    prepare(WORK, dict.fromkeys(names))
+    for name in names:
         figures.setdefault(name, ReaderFigures())
     end = time.time() + 60 * given.minutes
-    share = max(20, min(SLICE, int(60 * given.minutes / len(given.readers))))
+    share = max(20, min(SLICE, int(60 * given.minutes / len(names))))
     while (left := end - time.time()) > 10:
-        name = min(given.readers, key=lambda name: figures[name].executions)
-        fuzz(name, WORK, int(min(share, left)), figures[name])
+        name = min(names, key=lambda name: figures[name].executions)
+        fuzz(targets[name], WORK, int(min(share, left)), figures[name])
         of_readers.save(figures)
         each = figures[name]
         print(

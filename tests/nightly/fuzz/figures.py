@@ -69,4 +69,4 @@ def write_page(figures: Mapping[str, ReaderFigures], page: Path) -> None:
     if not mark:
         raise ValueError(f"{page} has no line {MARK}")
     rest = re.sub(r"\A\s*(?:\|.*\n)*", "", after)
-    page.write_text(f"{before}{MARK}\n\n{table(figures)}\n" + (f"\n{rest}" if rest.strip() else ""))
+    page.write_text(f"{before}{MARK}\n\n{table(figures)}\n" + (f"\n{rest.lstrip()}" if rest.strip() else ""))

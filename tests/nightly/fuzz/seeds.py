@@ -23,6 +23,8 @@ from tests.support.gguf_parts import tiny
 from tmmu.cli.entry import run
 from tmmu.core import reading
 from tmmu.core.pages import data_folder
+from tmmu.examples.llama import SeededLlama
+from tmmu.mnemosyne.vector_blocks import VectorLayout, encode_block
 from tmmu.plans.gate import StatedPlan
 
 FOREIGN = Path(__file__).resolve().parents[2] / "corpus" / "foreign"
@@ -93,6 +95,10 @@ across = [-1]
 """
 
 
+LEAST = SeededLlama("least", 32, 1, 1, 1, 32, vocab=262, context_length=256)
+"""A language model whose file fits into an input."""
+
+
 def foreign() -> Iterator[tuple[str, bytes]]:
     """Yield the plans of other producers in the corpus."""
     for path in sorted(FOREIGN.glob("*/*")):
@@ -118,7 +124,7 @@ def written(folder: Path) -> Iterator[tuple[str, bytes]]:
         np.save("v.npy", np.random.default_rng(1).standard_normal((16, 8)).astype("f4"))
         Path("key").write_bytes(SECRET)
         Path("key").chmod(0o600)
-        tiny(folder).rename("m.gguf")
+        tiny(folder, "q8_0", LEAST).rename("m.gguf")
         for line in COMMANDS:
             run(line.split())
         from tmmu.ir import files
@@ -132,7 +138,6 @@ def written(folder: Path) -> Iterator[tuple[str, bytes]]:
         for kind, end in SUFFIXES.items():
             if path.name.endswith(end) and path.stat().st_size <= 2 * LARGEST:
                 yield kind, path.read_bytes()
-    yield "gguf", (folder / "m.gguf").read_bytes()[:LARGEST]
     yield "gguf", (folder / "m.gguf").read_bytes()
     for store in ("st", "st8"):
         anchor = (folder / f"{store}.anchor").read_bytes()
@@ -156,6 +161,14 @@ def made() -> Iterator[tuple[str, bytes]]:
         out = io.BytesIO()
         save(out, x=np.zeros((2, 3), "f4"), y=np.arange(4))
         yield "npz", out.getvalue()
+    vectors = np.random.default_rng(1).standard_normal((4, 6)).astype("f4")
+    for mode, compress in (("lossless", False), ("float", True), ("int8", True), ("int8", False)):
+        layout, ids = VectorLayout(mode, "float32", 6), np.arange(2, dtype=np.uint64)
+        records = [
+            encode_block(layout, vectors[at : at + 2], at // 2, 2 - at, ids, compress=compress, first=at)
+            for at in (0, 2)
+        ]  # fmt: skip
+        yield "store-blocks", b"".join(struct.pack(">Q", len(each)) + each for each in records)
     yield "arenas", ARENAS
     yield "shards", SHARDS
     tla = data_folder("tla")

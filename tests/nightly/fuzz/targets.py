@@ -58,11 +58,11 @@ from tmmu.core.vocabulary import Bindings
 from tmmu.foundry.tokenizer import PromptTokenizer
 from tmmu.foundry.weights import open_llama
 from tmmu.ir import files as ir_files
-from tmmu.mnemosyne import anchors
+from tmmu.mnemosyne import anchors, store
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.npy_files import open_npy_vectors
 from tmmu.mnemosyne.regions import RegionStore
-from tmmu.mnemosyne.store import VectorStore
+from tmmu.mnemosyne.sealed_format import Frame
 from tmmu.planner import plan_memory
 from tmmu.planner.sharding import spec as sharding
 from tmmu.plans import configuration_file, failed_models
@@ -184,7 +184,14 @@ def read_store(data: bytes) -> None:
     """Read a sealed store whose key is known, with the anchor behind it."""
     first, _, second = data.partition(BESIDE)
     path, anchor = put("store", first), put("store.anchor", second) if second else None
-    VectorStore(path, MasterKey(SECRET), anchor).read(lambda *_: None)
+    store.VectorStore(path, MasterKey(SECRET), anchor).read(lambda *_: None)
+
+
+def read_blocks(data: bytes) -> None:
+    """Read the records of a store, as they are after they were decrypted."""
+    blocks = store._Blocks("store", lambda first, block: void(store.decoded(block, "store", first)))
+    for number, frame in enumerate(binary.split_frames(data)):
+        blocks.visit(Frame(b"R", len(frame), b"", number, 0), frame)
 
 
 def read_anchor(data: bytes) -> None:
@@ -355,6 +362,7 @@ def _targets() -> Iterator[ReaderTarget]:
     yield _target("vela", partial(read_foreign, "vela", ".txt"), mutate_text)
     yield _target("gguf", read_gguf, binary.mutate_gguf)
     yield _target("store", read_store, mutate_bytes)
+    yield _target("store-blocks", read_blocks, binary.mutate_blocks)
     yield _target("anchor", read_anchor, mutate_bytes)
     yield _target("npy", read_npy, binary.mutate_npy)
     yield _target("npz", read_npz, binary.mutate_npz, NotAnArray)

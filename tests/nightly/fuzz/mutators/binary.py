@@ -137,13 +137,35 @@ def mutate_words(data: bytes, random: Random) -> bytes:
     return struct.pack(f"<{len(words)}Q", *words)
 
 
-def mutate_frames(data: bytes, random: Random) -> bytes:
-    """Change frames of a length in eight bytes and as many bytes: their content, their lengths, and their number."""
+def split_frames(data: bytes) -> list[bytes]:
+    """Return the frames of a length in eight bytes and as many bytes; the last may be cut off."""
     frames, at = [], 0
     while at + 8 <= len(data):
         length = int.from_bytes(data[at : at + 8], "big")
         frames.append(data[at + 8 : at + 8 + min(length, 1 << 16)])
         at += 8 + length
+    return frames
+
+
+def mutate_blocks(data: bytes, random: Random) -> bytes:
+    """Change the heads, the content and the number of frames of bytes, whose lengths stay right."""
+    frames = split_frames(data)
+    if not frames:
+        return mutate_bytes(data, random)
+    one = random.randrange(len(frames))
+    if random.random() < 0.75:
+        limit = random.choice((16, 40, len(frames[one])))
+        frames[one] = mutate_bytes(frames[one][:limit], random) + frames[one][limit:]
+    elif random.random() < 0.5:
+        frames.insert(one, random.choice(frames))
+    else:
+        del frames[one]
+    return b"".join(len(frame).to_bytes(8, "big") + frame for frame in frames)
+
+
+def mutate_frames(data: bytes, random: Random) -> bytes:
+    """Change frames of a length in eight bytes and as many bytes: their content, their lengths, and their number."""
+    frames = split_frames(data)
     if not frames or random.random() < 0.2:
         return mutate_bytes(data, random)
     one = random.randrange(len(frames))
