@@ -25,6 +25,7 @@ from tmmu.core import reading
 from tmmu.core.pages import data_folder
 from tmmu.examples.llama import SeededLlama
 from tmmu.mnemosyne.vector_blocks import VectorLayout, encode_block
+from tmmu.plans import text_writer
 from tmmu.plans.gate import StatedPlan
 
 FOREIGN = Path(__file__).resolve().parents[2] / "corpus" / "foreign"
@@ -39,9 +40,10 @@ COMMANDS = (
     "example transformer-block -o block.onnx", "example text-plan -o text.plan.txt",
     "example text-model -o text.ir.txt",
     "plan mlp.onnx -o mlp.plan.cbor", "plan chain.onnx -o chain.plan.cbor --layout packed",
-    "plan loop.onnx -o loop.plan.cbor", "plan text.ir.txt -o ir.plan.cbor", "plan text.ir.txt -o ir.plan.txt",
-    "plan mlp.onnx -o back.plan.cbor --mode backward", "plan text.ir.txt -o packed.plan.txt --layout packed",
-    "plan mlp.onnx -o pools.plan.txt --layout pools", "apply ir.plan.cbor --trace run.trace --journal run.journal",
+    "plan loop.onnx -o loop.plan.cbor", "plan text.ir.txt -o ir.plan.cbor",
+    "plan text.ir.txt -o slots.plan.cbor --layout slots",
+    "plan mlp.onnx -o back.plan.cbor --mode backward", "plan text.ir.txt -o packed.plan.cbor --layout packed",
+    "plan mlp.onnx -o pools.plan.cbor --layout pools", "apply ir.plan.cbor --trace run.trace --journal run.journal",
     "apply ir.plan.cbor --journal run.journal --events run.events",
     "checkpoint ir.plan.cbor -o none.checkpoint", "checkpoint ir.plan.cbor --journal run.journal -o one.checkpoint",
     "mnemosyne put st v.npy --key key --events store.events", "mnemosyne put st8 v.npy --key key --mode int8 --zstd",
@@ -138,6 +140,8 @@ def written(folder: Path) -> Iterator[tuple[str, bytes]]:
         for kind, end in SUFFIXES.items():
             if path.name.endswith(end) and path.stat().st_size <= 2 * LARGEST:
                 yield kind, path.read_bytes()
+    for name in ("chain", "ir", "loop", "packed"):
+        yield "plan-text", text_writer.write(formats.load_any(folder / f"{name}.plan.cbor").plan).encode()
     yield "gguf", (folder / "m.gguf").read_bytes()
     for store in ("st", "st8"):
         anchor = (folder / f"{store}.anchor").read_bytes()
