@@ -20,9 +20,9 @@ from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
 from executorch.exir.passes import MemoryPlanningPass
 from executorch.runtime import Runtime
 
-from tmmu.exporters.executorch import pack_specs
+from tmmu.exporters.executorch import packed
 
-ALGORITHMS = {"theirs": None, "ours": MemoryPlanningAlgorithmSuite([pack_specs])}
+ALGORITHMS = {"theirs": None, "ours": MemoryPlanningAlgorithmSuite([packed])}
 WAYS = {"all": (True, True), "callers": (False, False)}
 """Who has the memory of inputs and of outputs: the plan, or the caller."""
 

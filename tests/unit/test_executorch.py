@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tmmu.exporters.executorch import pack_specs, with_search
+from tmmu.exporters.executorch import packed, searched
 
 
 class Place(NamedTuple):
@@ -87,7 +87,7 @@ EMPTY = graph()
 def test_bytes_are_used_again_and_aligned_and_padded() -> None:
     """spec: FP12.1"""
     a, b, c = Spec(20, [0, 1]), Spec(4, [1, 2]), Spec(20, [2, 3])
-    for algorithm in (pack_specs, with_search(1000)):
+    for algorithm in (packed, searched(1000)):
         found = algorithm(16, [a, b, c], EMPTY, None, 64)
         assert found.bufsizes == [0, 48 + 64]
         assert found.spec_dict[a].mem_offset == found.spec_dict[c].mem_offset
@@ -97,17 +97,17 @@ def test_bytes_are_used_again_and_aligned_and_padded() -> None:
 def test_each_memory_is_planned_by_itself() -> None:
     """spec: FP12.1"""
     a, b = Spec(16, [0, 1], mem_id=3), Spec(16, [0, 1])
-    found = pack_specs(16, [a, b], EMPTY, None)
+    found = packed(16, [a, b], EMPTY, None)
     assert found.bufsizes == [0, 16, 0, 16]
     assert (found.spec_dict[a].mem_id, found.spec_dict[b].mem_id) == (3, 1)
-    assert pack_specs(16, [], EMPTY, None) == Result({}, [0, 0])
+    assert packed(16, [], EMPTY, None) == Result({}, [0, 0])
 
 
 def test_a_view_lies_where_its_base_does() -> None:
     """A view has the lifetime of its base: the same list. spec: FP12.2"""
     base = Spec(16, [0, 2])
     view = Spec(16, base.lifetime)
-    found = pack_specs(16, [view, base, Spec(16, [1, 1])], EMPTY, None)
+    found = packed(16, [view, base, Spec(16, [1, 1])], EMPTY, None)
     assert found.spec_dict[view].mem_offset == found.spec_dict[base].mem_offset
     assert found.bufsizes == [0, 32]
 
@@ -117,12 +117,12 @@ def test_what_lies_in_another_tensor_lies_there_at_its_distance() -> None:
     base = Spec(64, [0, 3], mem_id=2)
     inner = Spec(32, [1, 2], storage_base=base, storage_base_offset=32)
     within = Spec(16, [1, 2], storage_base=inner, storage_base_offset=16)
-    found = pack_specs(16, [within, inner, base], EMPTY, None)
+    found = packed(16, [within, inner, base], EMPTY, None)
     of = found.spec_dict
     assert [of[each].mem_offset - of[base].mem_offset for each in (inner, within)] == [32, 48]
     assert {place.mem_id for place in of.values()} == {2}
     with pytest.raises(ValueError, match="not planned"):
-        pack_specs(16, [inner], EMPTY, None)
+        packed(16, [inner], EMPTY, None)
 
 
 def conds(name: str = "cond") -> tuple[Any, list[Spec], list[Spec]]:
@@ -146,7 +146,7 @@ def conds(name: str = "cond") -> tuple[Any, list[Spec], list[Spec]]:
 def test_arms_stay_where_they_are_until_what_they_return_is_used() -> None:
     """The arms of a cond share bytes, those of two conds do not. spec: FP12.3"""
     parent, own, inner = conds()
-    found = pack_specs(16, own, parent, None)
+    found = packed(16, own, parent, None)
     at = [found.spec_dict[spec].mem_offset for spec in inner]
     assert at[0] == at[1]
     assert at[2] == at[3]
@@ -159,7 +159,7 @@ def test_arms_stay_where_they_are_until_what_they_return_is_used() -> None:
 def test_parts_of_a_loop_share_no_bytes() -> None:
     """spec: FP12.3"""
     parent, own, inner = conds("while_loop")
-    at = [place.mem_offset for spec, place in pack_specs(16, own, parent, None).spec_dict.items() if spec in inner]
+    at = [place.mem_offset for spec, place in packed(16, own, parent, None).spec_dict.items() if spec in inner]
     assert len({*at}) == 4
 
 
@@ -172,7 +172,7 @@ def test_parts_in_parts_are_moved_with_them() -> None:
     got = Node("outer", op="get_attr")
     large, call = Spec(256, [0, 9]), Node("map", None, (got,))
     parent = graph(got, call, outer=outer)
-    found = pack_specs(16, [large], parent, None)
+    found = packed(16, [large], parent, None)
     base = found.spec_dict[deep].mem_offset - 48
     assert base >= 256 or base + 96 <= found.spec_dict[large].mem_offset
     assert found.bufsizes == [0, 352]

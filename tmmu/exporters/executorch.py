@@ -28,7 +28,7 @@ PASSES_ON = frozenset({"getitem", "view"})
 """The functions whose result has the bytes of their operand."""
 
 
-def pack_specs(
+def packed(
     alignment: int, specs: Iterable[Any], graph_module: Any, graph_signature: Any, extra_padding: int = 0
 ) -> Any:  # fmt: skip
     """Return ExecuTorch's `MemoryAlgoResult`: the place of each tensor, and the bytes of each memory.
@@ -38,10 +38,10 @@ def pack_specs(
     step that runs them to the last use of their results; the result contains the places of their tensors too. Raises
     ValueError for a view of a tensor that is not planned. O(n log n) for n tensors. spec: FP12.1 to FP12.4
     """
-    return with_search(0)(alignment, specs, graph_module, graph_signature, extra_padding)
+    return searched(0)(alignment, specs, graph_module, graph_signature, extra_padding)
 
 
-def with_search(effort: int) -> Callable[..., Any]:
+def searched(effort: int) -> Callable[..., Any]:
     """Return `packed` with a search that may inspect this number of boxes in each memory of each graph. spec: FP12.1"""
 
     def algorithm(
