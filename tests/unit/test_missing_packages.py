@@ -82,7 +82,7 @@ NO_COMMAND = {
     "pytest": "it loads the plugin itself",
 }
 """The packages of extras that no command asks for, and why."""
-OF_THE_CHECKOUT = ("dev", "site")
+OF_THE_CHECKOUT = ("dev", "fuzz", "site")
 """The extras that are for work on a checkout."""
 
 
