@@ -44,6 +44,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("proofs/verify/forked.py", "fdopen"): "the process's own pipe",
     ("proofs/verify/forked.py", "pickle.loads"): "written by the fork of this process",
     ("tmmu/core/canonical.py", "fdopen"): "writes a new file",
+    ("tmmu/core/children.py", "pickle.loads"): "written by the parent of this process",
     ("tmmu/core/folders.py", "fdopen"): "an open regular file",
     ("tmmu/core/folders.py", "open"): "a private file, which is checked, without waiting",
     ("tmmu/core/new_files.py", "open"): "new files, a folder to sync it, and a file to lock it",

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
+import pickle
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tmmu.cli import ranks
 from tmmu.core import folders
-from tmmu.core.children import end_with_parent
+from tmmu.core.children import begin_worker
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
 from tmmu.core.progress import Doing
@@ -41,8 +41,9 @@ def check_and_write(task: PlanningTask, plans: Iterable[object], target: str, jo
     for path in paths:
         if os.path.exists(path) and not os.path.isfile(path):
             raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is not a regular file", file=path, fix="choose another name")
+    prepared = pickle.dumps((_begin, (task, stages, target)))
     with folders.safe_path():
-        pool = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(os.getpid(), task, stages, target))
+        pool = ProcessPoolExecutor(jobs, initializer=begin_worker, initargs=(os.getpid(), prepared))
         made = pool.map(_write, parts)
     try:
         done = 0
@@ -64,11 +65,9 @@ def check_and_write(task: PlanningTask, plans: Iterable[object], target: str, jo
     return paths
 
 
-def _begin(parent: int, task: PlanningTask, stages: list[RankPlans], target: str) -> None:
-    """Prepare a process of this parent: it ends with it, and ignores an interrupt from the terminal."""
+def _begin(task: PlanningTask, stages: list[RankPlans], target: str) -> None:
+    """Give a process its task."""
     global _given
-    end_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _given = task, stages, target
 
 

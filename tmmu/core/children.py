@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import select
 import signal
 import subprocess
@@ -136,6 +137,19 @@ class Lifeline:
         _signal_at_end(self.read, os.getpid())
         if select.select([self.read], [], [], 0)[0]:  # it has ended since the fork
             os._exit(1)
+
+
+def begin_worker(parent: int, further: bytes = b"") -> None:
+    """Prepare a worker of this parent: it ends with it, and ignores an interrupt from the terminal.
+
+    `further` is a pickled function with its arguments, which is called then. Workers begin here because this module
+    takes no time to import: one that still imports when its parent ends would stay until it has done.
+    """
+    end_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if further:
+        function, arguments = pickle.loads(further)  # written by the parent
+        function(*arguments)
 
 
 def end_with_parent(parent: int) -> None:

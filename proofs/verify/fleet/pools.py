@@ -14,8 +14,9 @@ from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Protocol
 
-from proofs.verify.fleet.worker import Judged, Task, begin, work
+from proofs.verify.fleet.worker import Judged, Task, work
 from tmmu.core import folders
+from tmmu.core.children import begin_worker
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
 
@@ -71,7 +72,7 @@ class Processes:
 
         if self._executor is None:
             self._context.enter_context(folders.safe_path())
-            self._executor = ProcessPoolExecutor(self.size, initializer=begin, initargs=(os.getpid(),))
+            self._executor = ProcessPoolExecutor(self.size, initializer=begin_worker, initargs=(os.getpid(),))
         try:
             future: Any = self._executor.submit(work, task)
         except BrokenProcessPool as error:

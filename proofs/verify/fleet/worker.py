@@ -7,7 +7,6 @@ spec: V7.2, V7.3, V7.4
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from proofs.verify.fleet.words import PlanWords
 from proofs.verify.options import Disagreement, Options, Solving
 from proofs.verify.sources import Answers, KeptSources, ask
 from proofs.verify.verdict import EXECUTION, EXITS, UNKNOWN, Verdict
-from tmmu.core.children import end_with_parent
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
 from tmmu.core.vocabulary import Bindings
@@ -109,12 +107,6 @@ class _Worker(KeptSources):
 
 
 _OWN = _Worker()
-
-
-def begin(parent: int) -> None:
-    """Prepare a process of this parent: it ends with it, and ignores an interrupt from the terminal."""
-    end_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def work(task: Task) -> Judged:
