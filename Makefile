@@ -99,7 +99,7 @@ kernel:
 	@$(PYTHON) -m proofs.proving.kernel.install
 
 # Linux on x86-64: the wheel has the kernel's program, linked statically.
-wheel: kernel
+wheel: kernel $(if $(LOCKED),$(VENV)/dev)
 	@TMMU_WHEEL_WITH_KERNEL=1 $(if $(LOCKED),$(BIN)/python,$(PYTHON)) -m pip wheel -q --disable-pip-version-check \
 		--no-deps $(if $(LOCKED),--no-build-isolation) -w dist .
 	@ls dist/*.whl
