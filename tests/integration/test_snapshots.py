@@ -16,7 +16,17 @@ RECORDS = ("--errors", "--events", "--ledger", "--trace")
 """The options that name what is written of a failure."""
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=[session.stem for session in SESSIONS])
+IN_ANOTHER_PROCESS = ("session",)
+"""The sessions with commands in processes of their own, which see the kernel that a wheel brings."""
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        pytest.param(session, id=session.stem, marks=[pytest.mark.checkout] * (session.stem in IN_ANOTHER_PROCESS))
+        for session in SESSIONS
+    ],
+)
 def test_a_command_prints_what_its_session_has(session: Path) -> None:
     """And a refusal is one line on stderr that begins with `error: `, after which every file is what it was."""
     parts = list(replayed(session))

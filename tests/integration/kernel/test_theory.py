@@ -15,6 +15,7 @@ OPEN = re.compile(
 )
 
 
+@pytest.mark.checkout
 def test_each_theorem_is_closed_under_the_global_context() -> None:
     """spec: V6.8"""
     printed = re.findall(r"^Print Assumptions (\w+)\.", THEOREMS, re.MULTILINE)
