@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tmmu.core import folders
+from tmmu.core import children, folders
 from tmmu.core.extras import MissingPackage, install_command, is_installed
 
 OLDEST = 11
@@ -49,8 +49,8 @@ def candidates(environment: dict[str, str]) -> Iterator[str]:
 def version(path: str) -> int | None:
     """Return the feature release (8, 11, 17, …) of a Java, or None if it does not print one."""
     try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        done = children.run([path, "-version"], timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    printed = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    printed = re.search(r'version "(?:1\.)?(\d+)', (done.stderr + done.stdout).decode(errors="replace"))
     return int(printed[1]) if printed and done.returncode == 0 else None

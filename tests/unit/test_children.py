@@ -1,8 +1,13 @@
-"""Programs and processes end with the process that started them, whatever ends that. spec: RE2.1 to RE2.3"""
+"""Programs and processes end with the process that started them, whatever ends that.
+
+spec: RE2.1 to RE2.3, RE2.7 and RE2.8
+"""
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +34,15 @@ if not os.fork():
     time.sleep(60)  # it must not hold what ends the program
 """
 )
+HELPER = """
+shell = children.start(["sh", "-c", "sleep 60 & echo $!; wait"])
+pids = [shell.pid, int(shell.stdout.readline())]
+"""
+DEAF = """
+code = "import signal, time; signal.signal(signal.SIGIO, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+deaf = children.start([sys.executable, "-c", code])
+pids = [deaf.pid] * int(deaf.stdout.readline())
+"""
 NESTED = """
 inner = children.start([sys.executable, "-c", "from tmmu.core import children; import time; "
     "print(children.start(['sleep', '60']).pid, flush=True); time.sleep(60)"])
@@ -69,7 +83,9 @@ def has_ended(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "body", [PROGRAM, LATER_FORK, NESTED, FORK, WORKER], ids=["program", "fork", "nested", "line", "worker"]
+    "body",
+    [PROGRAM, LATER_FORK, HELPER, DEAF, NESTED, FORK, WORKER],
+    ids=["program", "fork", "helper", "deaf", "nested", "line", "worker"],
 )
 def test_what_was_started_ends_with_what_started_it(body: str, number: int) -> None:
     command = [sys.executable, "-c", STARTS.format(body=body)]
@@ -103,6 +119,67 @@ def test_a_run_has_the_output_and_ends_in_time() -> None:
         children.run(["sleep", "60"], timeout=0.1)
     with pytest.raises(OSError, match="no-such-program"):
         children.run(["no-such-program"])
+
+
+@pytest.mark.parametrize("wait", ["wait", "exit 0"])
+def test_nothing_that_a_program_started_is_left_after_a_run(wait: str, tmp_path: Path) -> None:
+    """Neither when its time is over nor when it ends by itself, and what it has left holds up nobody."""
+    file = tmp_path / "pid"
+    command = ["sh", "-c", f"sleep 60 > /dev/null 2>&1 & echo $! > {file}; {wait}"]
+    if wait == "wait":
+        with pytest.raises(subprocess.TimeoutExpired):
+            children.run(command, timeout=0.5)
+    else:
+        assert children.run(command).returncode == 0
+    assert has_ended(int(file.read_text()))
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from tmmu.core import children, process
+process.begin()
+thread = threading.Thread(target=lambda: children.run(["sleep", "60"]))
+thread.start()
+try:
+    print("runs", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    thread.join()  # as a pool of threads does
+    try:
+        children.run(["true"])
+    except OSError:
+        print("ended", flush=True)
+"""
+
+
+def test_an_interrupt_ends_what_other_threads_wait_for() -> None:
+    """Programs are in groups of their own, which a terminal does not interrupt. No other is started then."""
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], cwd=ROOT, stdout=subprocess.PIPE, text=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "runs\n"
+        time.sleep(0.3)
+        command.send_signal(signal.SIGINT)
+        assert command.communicate(timeout=20)[0] == "ended\n"
+
+
+def started_elsewhere(source: str) -> list[str]:
+    """The calls in a source that start a process."""
+    called = (ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    starts = r"subprocess\.(run|Popen|call|check_\w+)|os\.(system|popen|fork\w*|spawn\w*|posix_spawn\w*)"
+    return [name for name in called if re.fullmatch(starts, name)]
+
+
+def test_programs_are_started_in_one_place() -> None:
+    found = {
+        str(path.relative_to(ROOT)): started_elsewhere(path.read_text())
+        for top in ("tmmu", "proofs")
+        for path in (ROOT / top).rglob("*.py")
+    }
+    assert {path: calls for path, calls in found.items() if calls} == {
+        "tmmu/core/children.py": ["subprocess.Popen"],
+        "proofs/verify/forked.py": ["os.fork"],  # with a lifeline
+    }
+    assert started_elsewhere("import os; os.system('x')") == ["os.system"]
 
 
 def test_a_worker_whose_parent_has_ended_before_it_began_ends() -> None:

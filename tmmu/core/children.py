@@ -1,15 +1,20 @@
 """Start programs and processes that end when this process ends, however it ends: SIGKILL gives it no time to end them.
 
-A program inherits the read end of a pipe whose write end this process alone holds. The system sends SIGIO to the
-program when that end closes, and a program ends of SIGIO unless it has taken precautions. So the program itself need
-not know of any of this, and its own children are ended in the same way if this module started them.
+A program inherits the read end of a pipe whose write end this process alone holds. When that end closes, Linux kills
+the program's process group, in which is what the program has started itself. So the program need not know of any of
+this, and cannot take precautions. The end closes too when the program is released, which ends what it has left behind.
 
-Only the standard library is imported: the kernel is built before anything is installed. spec: RE2.1 to RE2.4
+Programs are in groups of their own, so that a terminal does not interrupt them; `end_at_interrupt` does.
+
+Only the standard library is imported: the kernel is built before anything is installed.
+spec: RE2.1 to RE2.4, RE2.7, RE2.8
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import pickle
 import select
@@ -19,11 +24,13 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-CAN_SIGNAL = sys.platform in ("linux", "darwin")
+from tmmu.core import folders
+
+CAN_SIGNAL = sys.platform == "linux"
 """Elsewhere a program that is left ends when it notices that its input is closed."""
 LOOK_S = 0.5
 """Seconds between two looks at whether the parent runs, where the system does not report it."""
@@ -32,10 +39,14 @@ Word = str | os.PathLike[str]
 
 _held: set[int] = set()
 """The write ends that this process holds open."""
+_groups: weakref.WeakKeyDictionary[subprocess.Popen[bytes], int] = weakref.WeakKeyDictionary()
+"""The write end of each program, or -1."""
+_is_ending = False
 
 
 def _let_go() -> None:
     """Close what a forked process has inherited: with it, programs of its parent would outlive the parent."""
+    _groups.clear()
     while _held:
         with contextlib.suppress(OSError):
             os.close(_held.pop())
@@ -52,29 +63,65 @@ def start(
     stdout: Stream = subprocess.PIPE,
     stderr: Stream = subprocess.DEVNULL,
     folder: Path | str | None = None,
+    environment: Mapping[str, str] | None = None,
     is_leader: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a program that ends with this process. Raises OSError if it cannot be started.
 
-    It runs in `folder`, by default in the current one, and leads a session of its own if `is_leader`.
+    A name without a folder is searched for as `folders.find_program` does. The program runs in `folder`, by default in
+    the current one, with `environment`, by default this process's. It leads a session of its own if `is_leader`, else a
+    process group.
     """
-    if not CAN_SIGNAL:
-        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder)
+    name = os.fspath(command[0])
+    found = name if os.path.dirname(name) else folders.find_program(name)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    if _is_ending:
+        raise InterruptedError(errno.EINTR, "the command is ending")
+    line = [found, *(os.fspath(word) for word in command[1:])]
     read, write = os.pipe()
     try:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder, pass_fds=(read,),
-            start_new_session=is_leader,
+            line, stdin=stdin, stdout=stdout, stderr=stderr, cwd=folder, env=environment, pass_fds=(read,),
+            start_new_session=is_leader, process_group=None if is_leader else 0,
         )  # fmt: skip
-        _signal_at_end(read, process.pid)
+        _kill_at_end(read, -process.pid)
     except BaseException:
         os.close(write)
         raise
     finally:
         os.close(read)
     _held.add(write)
+    _groups[process] = write
     weakref.finalize(process, _release, write)
+    if _is_ending:  # it was interrupted since
+        release(process)
     return process
+
+
+def release(process: subprocess.Popen[bytes]) -> None:
+    """End a program and what it has started, as far as they still run. It may have been waited for."""
+    if process.returncode is None:  # its number cannot be another's yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    _release(_groups.pop(process, -1))
+
+
+def end_at_interrupt() -> None:
+    """Let an interrupt from the terminal end all programs at once, and no other be started: threads may wait for them.
+
+    Call it in the main thread of a command. An interrupt that is ignored or handled otherwise stays so.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    global _is_ending
+    _is_ending = True
+    for process in list(_groups):
+        release(process)
+    raise KeyboardInterrupt
 
 
 def _release(write: int) -> None:
@@ -83,11 +130,12 @@ def _release(write: int) -> None:
         os.close(write)
 
 
-def _signal_at_end(read: int, pid: int) -> None:
-    """Let the system send SIGIO to a process when the write end of a pipe closes."""
-    import fcntl
-
+def _kill_at_end(read: int, pid: int) -> None:
+    """Let the system kill the process `pid`, or the group `-pid`, when the write end of a pipe closes."""
+    if not CAN_SIGNAL:
+        return
     with contextlib.suppress(OSError):  # the process has ended already
+        fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(read, fcntl.F_SETOWN, pid)
         fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
 
@@ -100,17 +148,17 @@ def run(
     stdout: Stream = subprocess.PIPE,
     stderr: Stream = subprocess.PIPE,
     folder: Path | str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program that ends with this process, and wait for it, at most `timeout` seconds.
 
-    Raises OSError if it cannot be started, and `subprocess.TimeoutExpired`, after which it has ended.
+    Raises OSError if it cannot be started, and `subprocess.TimeoutExpired`. Afterwards nothing that it started runs.
     """
-    with start(command, stdin=stdin, stdout=stdout, stderr=stderr, folder=folder) as process:
+    with start(command, stdin=stdin, stdout=stdout, stderr=stderr, folder=folder, environment=environment) as process:
         try:
             printed, errors = process.communicate(timeout=timeout)
-        except BaseException:
-            process.kill()
-            raise
+        finally:
+            release(process)
         return subprocess.CompletedProcess(list(command), process.returncode, printed, errors)
 
 
@@ -133,8 +181,7 @@ class Lifeline:
         """End with the other process, in the fork. Descriptors other than `read` may be closed."""
         with contextlib.suppress(OSError):
             os.close(self.write)
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
-        _signal_at_end(self.read, os.getpid())
+        _kill_at_end(self.read, os.getpid())
         if select.select([self.read], [], [], 0)[0]:  # it has ended since the fork
             os._exit(1)
 

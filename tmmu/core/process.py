@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from tmmu.core import folders
+from tmmu.core import children, folders
 
 INTERNAL = 70
 """The exit code of an internal error."""
@@ -47,6 +47,7 @@ def run_command(module: str, arguments: list[str] | None = None) -> int:
 def begin() -> None:
     """Prepare the process of a command: its environment and its streams. spec: RE1.1, RE1.2"""
     folders.clean_environment()
+    children.end_at_interrupt()
     make_printable()
 
 

@@ -163,10 +163,7 @@ def _shown(messages: str) -> str:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a program and what it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (OSError, AttributeError):  # it has ended, or the system has no groups of processes
-        process.kill()
+    children.release(process)
     process.communicate()
 
 

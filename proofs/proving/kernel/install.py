@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,7 +31,7 @@ from proofs.proving.kernel.installed import (
     folder,
     read_build,
 )
-from tmmu.core import folders
+from tmmu.core import children, folders
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
 NEEDED = ("coqc", "coqchk", "ocamlfind", "ocamlopt")
@@ -84,16 +83,16 @@ def _tools() -> bool:
     print(f"installing {', '.join(PACKAGES)}", flush=True)
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for step in (["apt-get", "update", "-q"], command):
-        done = subprocess.run(step, env=quiet, capture_output=True, text=True, check=False)
+        done = children.run(step, environment=quiet)
         if done.returncode:
-            print(f"{' '.join(step)} failed: {(done.stderr or done.stdout).strip()[-400:]}", file=sys.stderr)
+            printed = (done.stderr or done.stdout).decode(errors="replace").strip()
+            print(f"{' '.join(step)} failed: {printed[-400:]}", file=sys.stderr)
             return False
     return all(folders.find_program(tool) for tool in NEEDED) and _zarith()
 
 
 def _zarith() -> bool:
-    found = subprocess.run(["ocamlfind", "query", "zarith"], capture_output=True, check=False)
-    return found.returncode == 0
+    return children.run(["ocamlfind", "query", "zarith"]).returncode == 0
 
 
 def build(whole: Path, sources: Path = SOURCES) -> None:
@@ -142,10 +141,11 @@ def compile_file(theory: Path, name: str) -> str:
 
 
 def _run(command: list[str], where: Path) -> str:
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    done = children.run(command, folder=where)
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{(done.stderr or done.stdout)[-2000:]}")
-    return done.stdout
+        printed = (done.stderr or done.stdout).decode(errors="replace")
+        raise SystemExit(f"{' '.join(command)} failed:\n{printed[-2000:]}")
+    return done.stdout.decode(errors="replace")
 
 
 if __name__ == "__main__":

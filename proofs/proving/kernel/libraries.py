@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tmmu.core import folders
+from tmmu.core import children, folders
 
 RECORD, NOTICE_FILE, LICENCES = "libraries.json", "NOTICE", "licences"
 """Beside the program: the record of its libraries, a notice for readers, and the folder of their licences."""
@@ -95,8 +94,8 @@ def find_libraries(files: Iterable[Path], own: Iterable[Path]) -> list[LinkedLib
 
 def _query(*words: str) -> str:
     program = folders.find_program("dpkg-query") or "dpkg-query"
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
+    done = children.run([program, *words])
+    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
 
 
 def write_record(where: Path, libraries: Iterable[LinkedLibrary]) -> None:

@@ -242,7 +242,7 @@ def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill a child and wait for it."""
-    process.kill()
+    children.release(process)
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):  # bytes that were still buffered for a dead child may be lost
             pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
