@@ -6,6 +6,7 @@ spec: TP2.1, TP2.2, TP2.5 to TP2.15, TP3.1 to TP3.4, TP5.1
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -144,6 +145,23 @@ class Elsewhere(str):
 def test_a_name_of_another_type_is_a_name() -> None:
     plan = lambda buffers: {Elsewhere(name): at for name, at in side_by_side(buffers).items()}  # noqa: E731 - short
     assert testing.check_planner(plan, examples=20, folder="").held["answers"] == 20
+
+
+def test_names_may_be_written_as_text_and_read_again() -> None:
+    """Such a planner does not find names with other hashes. An order of a set of names is found all the same."""
+
+    def through_text(buffers: Buffers) -> dict[str, int]:
+        sizes = {b.name: b.bytes for b in buffers}
+        names = json.loads(json.dumps(list(sizes)))
+        return dict(zip(names, itertools.accumulate((sizes[n] for n in names), initial=0), strict=False))
+
+    def by_set(buffers: Buffers) -> dict[str, int]:
+        order = {b.name for b in buffers}
+        return side_by_side(sorted(buffers, key=lambda b: list(order).index(b.name)))
+
+    assert testing.check_planner(through_text, examples=20, folder="").held["deterministic"] == 20
+    with pytest.raises(testing.PlannerFailure, match="deterministic"):
+        testing.check_planner(by_set, examples=40, folder="")
 
 
 def test_a_planner_may_give_a_byte_to_what_has_none() -> None:
