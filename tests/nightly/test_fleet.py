@@ -1,7 +1,7 @@
 """Fleets of real processes: workers that are killed, a command that is interrupted, a Dask cluster, ranks that are
 planned by many.
 
-spec: V7.1, V7.8, V7.9, V7.11, R7.34
+spec: V7.1, V7.8, V7.9, V7.11, R7.34, RE2.1, RE2.2, RE2.4
 """
 
 from __future__ import annotations
@@ -185,6 +185,45 @@ def test_on_a_cluster_a_plan_that_kills_its_workers_is_unknown(
     finally:
         pool.close()
     assert found == {**dict.fromkeys(map(str, kept), PROVED), str(poison): UNKNOWN}
+
+
+def solvers_in(folder: Path) -> dict[int, int]:
+    """Each solver that runs in a folder, with its parent."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            _, _, fields = (path / "stat").read_text().rpartition(")")
+            state, parent = fields.split()[:2]
+            if state != "Z" and os.readlink(path / "cwd") == str(folder) and b"solvers/child.py" in (
+                (path / "cmdline").read_bytes()
+            ):  # fmt: skip
+                found[int(path.name)] = int(parent)
+        except OSError:  # it has ended since
+            continue
+    return found
+
+
+def test_solvers_of_a_cluster_end_with_their_workers_and_a_killed_command_holds_nothing(
+    folder: Path, cluster: str, tmp_path: Path
+) -> None:
+    """The workers go on: they are the cluster's. spec: RE2.1, RE2.2, RE2.4"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    line = [*COMMAND, str(folder / "plans"), "--model", str(folder / "model.ir.cbor"), "-q", "--cluster", cluster]
+    with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, text=True) as command:
+        while not (found := solvers_in(tmp_path)):
+            assert command.poll() is None
+            time.sleep(0.01)
+        solver, worker = next(iter(found.items()))
+        os.kill(worker, signal.SIGKILL)
+        for _ in range(50):
+            if solver not in solvers_in(tmp_path):
+                break
+            time.sleep(0.1)
+        assert solver not in solvers_in(tmp_path)
+        command.kill()
+        assert command.communicate(timeout=10)[0] is not None  # it ends when nothing holds the pipe
+    again = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
+    assert "48 PROVED, 0 REFUTED, 0 UNKNOWN" in again.stdout, again.stderr
 
 
 def test_ranks_that_are_planned_by_many_are_those_that_one_plans(
