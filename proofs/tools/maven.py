@@ -6,7 +6,6 @@ kept in the user's cache. Every use compares the digest: an archive with other b
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import tempfile
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from tmmu.core import children, folders
 from tmmu.core.extras import MissingPackage, install_command, is_installed
-from tmmu.core.reading import open_file
+from tmmu.core.reading import digest_file
 
 FETCH_S = 300
 """The time limit for Maven, in seconds."""
@@ -68,11 +67,11 @@ def fetch_archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch |
     try:
         folders.make_private(folder)
         folders.check_private(kept if kept.exists() else folder)
-        if kept.is_file() and digest_of_file(kept) == artifact.sha256:
+        if kept.is_file() and digest_file(kept) == artifact.sha256:
             return kept
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             fetched = (fetch or fetcher(artifact))(Path(scratch))
-            found = digest_of_file(fetched)
+            found = digest_file(fetched)
             if found != artifact.sha256:
                 raise Unfetchable(
                     f"{artifact.coordinates}: expected the SHA-256 {artifact.sha256}, got {found}; it is not run. "
@@ -86,12 +85,6 @@ def fetch_archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch |
     except OSError as error:
         raise Unfetchable(f"the cache {folder} cannot be written ({error.strerror}); set XDG_CACHE_HOME") from error
     return kept
-
-
-def digest_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fetcher(artifact: Artifact) -> Fetch:

@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from proofs.verify.fleet.results import content_of
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core import canonical, kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import stem_of_model, stem_of_plan
 from tmmu.core.output import count_noun, escape_line, list_names
+from tmmu.core.reading import digest_file
 from tmmu.ir import files
 from tmmu.plans import file
 
@@ -86,7 +86,7 @@ def digest_of_model(path: str) -> bytes | None:
             return files.load(path).source_digest
     except TmmuError:
         return None
-    return bytes.fromhex(content_of(path))
+    return bytes.fromhex(digest_file(path))
 
 
 def digest_in_plan(path: str) -> bytes | None:

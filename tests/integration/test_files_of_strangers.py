@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import Verdict
 from tests.support.every_command import every_command, examples_of
 from tests.support.small_llama import file_of
+from tests.support.time_limit import time_limit
 from tmmu import examples
 from tmmu.cli.entry import run
 from tmmu.core import process
@@ -117,24 +117,8 @@ def right_name(word: str) -> str:
     return word if os.path.exists(word) or suffix not in RIGHT or "*" in word else RIGHT[suffix]
 
 
-@contextlib.contextmanager
-def no_waiting() -> Iterator[None]:
-    """Raise in this thread if the block takes too long."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError(f"no end within {SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def answer(name: str, arguments: list[str]) -> int:
-    with no_waiting():
+    with time_limit(SECONDS, TimeoutError(f"no end within {SECONDS} s")):
         return run(arguments) if name == "tmmu" else run_command(MODULES[name], arguments)
 
 
@@ -178,7 +162,7 @@ def test_a_record_of_an_earlier_run_that_is_damaged_does_not_count(folder: Path,
     whole = record.read_bytes()
 
     def take() -> Verdict | None:
-        with no_waiting():
+        with time_limit(SECONDS, TimeoutError(f"no end within {SECONDS} s")):
             return kept.taken("key", plan, None)
 
     assert take() is not None

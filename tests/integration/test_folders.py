@@ -183,7 +183,7 @@ def test_what_cannot_be_paired_is_an_error_of_the_command_line(
     ):
         code, out, err = verified(capsys, *line)
         assert (code, out, said in err) == (2, "", True), err
-    monkeypatch.setattr("proofs.verify.pairing.content_of", refuse_to_open)
+    monkeypatch.setattr("proofs.verify.pairing.digest_file", refuse_to_open)
     assert verified(capsys, "plans", "--models", "models") == (
         2, "", "error: models/b.onnx: Permission denied (--help lists the options)\n",
     )  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 
 from proofs.proving.kernel import install, installed
 from tests.support.commands import program
+from tmmu.core.reading import digest_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,9 +106,7 @@ def test_who_builds_at_the_same_time_does_no_harm(
         (whole / "mine").touch()
         installed.folder().mkdir()
         (installed.folder() / "kernel").touch(0o755)
-        built = installed.KernelBuild(
-            installed.digest(), installed.digest_of_file(installed.folder() / "kernel"), "0" * 64
-        )
+        built = installed.KernelBuild(installed.digest(), digest_file(installed.folder() / "kernel"), "0" * 64)
         (installed.folder() / "kernel.json").write_text(json.dumps(built._asdict()))
         (installed.folder() / "libraries.json").touch()
 

@@ -17,6 +17,7 @@ from proofs.proving.kernel import installed
 from tests.support.commands import program
 from tmmu import examples
 from tmmu.core import folders
+from tmmu.core.reading import digest_file
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; sys.path.remove(''); from {module} import main; main()"
@@ -32,7 +33,7 @@ def prepared(tmp_path: Path) -> Path:
     for home in ("~", "."):
         kernel = there / home / ".local/share/tmmu/kernel" / installed.digest()
         program(kernel / installed.PROGRAM, TOUCH)
-        digests = installed.KernelBuild(installed.digest(), installed.digest_of_file(kernel / installed.PROGRAM), "0")
+        digests = installed.KernelBuild(installed.digest(), digest_file(kernel / installed.PROGRAM), "0")
         (kernel / installed.STATED).write_text(json.dumps(digests._asdict()))
     for name in ("veripb", "cc", "java", "mvn"):
         for folder in (there, there / "bin"):

@@ -36,6 +36,7 @@ from proofs.verify.sources import Answers
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict
 from tests.support.sharded import LAYERS, plans
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import digest_file
 from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
@@ -378,7 +379,7 @@ def test_a_forged_record_is_never_taken_in_silence(folder: Path, monkeypatch: py
     file.save(changed(file.load(wrong).plan, "tensors", "a", birth=0), wrong)
     by, line = options(folder, solving=Solving(timeout=600)), ["--model", str(folder / "model.ir.cbor")]
     forged = replace(results.as_read(verify(paths(folder)[1], by)), file=str(wrong))
-    key = results.key(str(wrong), by, results.content_of(str(folder / "model.ir.cbor")))
+    key = results.key(str(wrong), by, digest_file(str(folder / "model.ir.cbor")))
     Results(str(folder / "kept")).keep(key, forged)
     assert ran(str(wrong), *line, "--jobs", "1")[0] == 1
     code, out = ran(str(wrong), *line, "--resume", str(folder / "kept"))

@@ -32,6 +32,7 @@ from tests.support.text_models import text_model
 from tests.support.written import Written
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
+from tmmu.core.reading import digest_file
 from tmmu.core.vocabulary import Role
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.editing import changed, row
@@ -48,7 +49,7 @@ NO_WORDS = np.empty(0, np.uint64)
 
 def record(program: Path) -> None:
     """Record of a program what `install` records as it builds one."""
-    built = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "ab" * 32)
+    built = installed.KernelBuild(installed.digest(), digest_file(program), "ab" * 32)
     (program.parent / installed.STATED).write_text(json.dumps(built._asdict()))
     (program.parent / libraries.RECORD).write_text("[]")
 
@@ -84,7 +85,7 @@ def test_a_program_in_the_package_counts_where_it_is_what_is_stated(
     program.write_bytes(b"program")
     program.chmod(0o755)
     assert installed.find_program() is None  # nothing is stated of it
-    right = installed.KernelBuild(installed.digest(), installed.digest_of_file(program), "ab" * 32)._asdict()
+    right = installed.KernelBuild(installed.digest(), digest_file(program), "ab" * 32)._asdict()
     stated.write_text(json.dumps(right))
     assert installed.find_program() == program
     assert run(["kernel", "status"]) == 0

@@ -9,6 +9,7 @@ library is imported. spec: RE3.1, RE3.2, RE3.3, RE6.2
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import os
@@ -93,6 +94,12 @@ def read_head(path: str | os.PathLike[str], size: int) -> bytes:
     """Read the first `size` bytes of a regular file, or all if it has fewer; raises OSError."""
     with open_file(path) as file:
         return file.read(size)
+
+
+def digest_file(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a regular file in hexadecimal; raises OSError. O(bytes), in pieces."""
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def parse_json(data: bytes | str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:

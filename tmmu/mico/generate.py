@@ -5,7 +5,6 @@ spec: MC1.1 to MC1.8
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from typing import Protocol
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.core.reading import open_file
+from tmmu.core.reading import digest_file
 from tmmu.core.vocabulary import Bindings, NodePart, Shares
 from tmmu.mico import build, source
 from tmmu.mico import weights as constants
@@ -153,8 +152,7 @@ def check_name(name: str) -> None:
 def _hash_file(path: str) -> bytes:
     """Return the digest of the file that is proved, so that another file cannot be read after it."""
     try:
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        return bytes.fromhex(digest_file(path))
     except OSError as error:
         what = f"it cannot be read ({error.strerror})"
         raise TmmuError("INVALID_IR", what, file=path, place="the file", fix="check the path") from error

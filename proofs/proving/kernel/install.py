@@ -27,11 +27,11 @@ from proofs.proving.kernel.installed import (
     THEORY,
     KernelBuild,
     digest,
-    digest_of_file,
     folder,
     read_build,
 )
 from tmmu.core import children, folders
+from tmmu.core.reading import digest_file
 
 PACKAGES = ("coq", "libzarith-ocaml-dev", "ocaml-findlib", "ocaml-nox")
 NEEDED = ("coqc", "coqchk", "ocamlfind", "ocamlopt")
@@ -121,7 +121,7 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
         )  # fmt: skip
         shutil.move(work / PROGRAM, whole / PROGRAM)
         _record_libraries(whole, work)
-    of = KernelBuild(digest(sources), digest_of_file(whole / PROGRAM), digest_of_file(theory / "Theorems.vo"))
+    of = KernelBuild(digest(sources), digest_file(whole / PROGRAM), digest_file(theory / "Theorems.vo"))
     (whole / STATED).write_text(json.dumps(of._asdict(), indent=1) + "\n")
 
 

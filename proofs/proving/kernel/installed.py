@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tmmu.core import folders
-from tmmu.core.reading import open_file, parse_json, read_file
+from tmmu.core.reading import digest_file, parse_json, read_file
 
 SOURCES = Path(__file__).parent
 ORDER = (
@@ -118,17 +118,11 @@ def read_build(where: Path) -> KernelBuild | None:
         same = (
             all(isinstance(each, str) for each in found)
             and found.sources == digest()
-            and found.program == digest_of_file(where / PROGRAM)
+            and found.program == digest_file(where / PROGRAM)
         )
     except (OSError, ValueError, TypeError):
         return None
     return found if same else None
-
-
-def digest_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def find_theory() -> Path | None:

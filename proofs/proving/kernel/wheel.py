@@ -39,14 +39,15 @@ class KernelHook(BuildHookInterface[Any]):
         if version == "editable" or not os.environ.get(WANTED):
             return
         sys.path.insert(0, self.root)
-        from proofs.proving.kernel.installed import PROGRAM, STATED, digest_of_file
+        from proofs.proving.kernel.installed import PROGRAM, STATED
         from proofs.proving.kernel.libraries import LICENCES, NOTICE_FILE, RECORD, build_document
         from tmmu.core import folders
+        from tmmu.core.reading import digest_file
 
         folder, libraries = _whole_kernel()
         for name in (PROGRAM, STATED, RECORD, NOTICE_FILE, LICENCES):
             build_data["force_include"][str(folder / name)] = f"{BUILT}/{name}"
-        document = build_document(self.metadata.version, digest_of_file(folder / PROGRAM), libraries)
+        document = build_document(self.metadata.version, digest_file(folder / PROGRAM), libraries)
         self.made = tempfile.TemporaryDirectory(dir=folders.temporary_folder())
         sbom = Path(self.made.name) / "tmmu.cdx.json"
         sbom.write_text(json.dumps(document, indent=1) + "\n")

@@ -46,7 +46,7 @@ def versions() -> str:
             content = path.read_bytes()
             total.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
     program = installed.find_program()
-    kernel = "" if program is None else installed.digest_of_file(program)
+    kernel = "" if program is None else reading.digest_file(program)
     used = [f"{name} {_version(name)}" for name in PACKAGES]
     total.update("\n".join([installed.digest(), kernel, platform.python_version(), *used]).encode())
     return total.hexdigest()
@@ -62,18 +62,12 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def content_of(path: str) -> str:
-    """The SHA-256 of a file's bytes. Raises OSError. O(bytes), in pieces."""
-    with reading.open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def key(path: str, options: Options, model: str | None) -> str:
     """The key of the verdict on a plan under these options; `model` is the digest of the model's bytes.
 
     Raises OSError where the plan cannot be read. O(bytes).
     """
-    read = [[os.path.basename(one), content_of(one)] for one in formats.read_with(path)]
+    read = [[os.path.basename(one), reading.digest_file(one)] for one in formats.read_with(path)]
     name = None if options.model is None else os.path.basename(options.model)
     chosen = _plain(deciding(options))
     return hashlib.sha256(json.dumps([read, name, model, chosen, versions()], sort_keys=True).encode()).hexdigest()

@@ -28,6 +28,7 @@ from proofs.verify.sources import Answers
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict
 from tmmu.core.output import count_noun
 from tmmu.core.progress import Doing, report_nothing
+from tmmu.core.reading import digest_file
 
 DEATHS = 2
 """A plan that has killed so many workers that ran nothing else is not tried again."""
@@ -123,7 +124,7 @@ class Fleet:
         if model is None:
             return None
         if model not in self._digests:
-            self._digests[model] = results.content_of(model)
+            self._digests[model] = digest_file(model)
         return self._digests[model]
 
     def _resumed(self) -> Iterator[Done]:

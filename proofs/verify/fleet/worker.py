@@ -22,6 +22,7 @@ from proofs.verify.sources import Answers, KeptSources, ask
 from proofs.verify.verdict import EXECUTION, EXITS, UNKNOWN, Verdict
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing
+from tmmu.core.reading import digest_file
 from tmmu.core.vocabulary import Bindings
 
 
@@ -89,7 +90,7 @@ class _Worker(KeptSources):
         key = (path, self.task.model, repr(bindings), mode)
         if self.read is None or self.read[0] != key:
             found = super().model(path, bindings, mode)
-            if results.content_of(path) != self.task.model:
+            if digest_file(path) != self.task.model:
                 raise TmmuError("INVALID_IR", "it has changed while plans were judged", fix="begin again").in_file(path)
             self.read = key, found
         return self.read[1]

@@ -7,12 +7,8 @@ which it must not discharge, and of fewer the kernel, which must not accept them
 
 from __future__ import annotations
 
-import signal
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from proofs.proving import obligations
 from proofs.proving.kernel import installed
@@ -29,6 +25,7 @@ from proofs.verify.options import Options, Solving
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.nightly.soak.figures import Figures
 from tests.nightly.soak.witness import confirmed, shows_ranks
+from tests.support.time_limit import time_limit
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.plans.gate import StatedPlan
@@ -64,7 +61,7 @@ class Judge:
         self._known.clear()
         for rank, data in enumerate(case.plan_files):
             try:
-                with patience():
+                with time_limit(PATIENCE, Hang(f"no verdict after {PATIENCE} s")):
                     verdict, _ = self._verdict(data, rank, case.model_file, case.donated)
                     if verdict.verdict == PROVED:
                         verdict, _ = self._verdict(data, rank, None, case.donated)
@@ -84,7 +81,7 @@ class Judge:
         donated = case.donated if given.donated is None else given.donated
         self.figures.count(fault.title, "injected")
         try:
-            with patience():
+            with time_limit(PATIENCE, Hang(f"no verdict after {PATIENCE} s")):
                 self._judge(case, fault, given, donated, where)
         except Exception:
             self.figures.wrong.append(f"{where}: {traceback.format_exc(limit=-3)}")
@@ -223,19 +220,3 @@ class Judge:
             self.figures.wrong.append(f"{where}: the kernel accepts it")
         else:
             self.figures.count(fault.title, "no kernel")
-
-
-@contextmanager
-def patience() -> Iterator[None]:
-    """Raise `Hang` after `PATIENCE` seconds."""
-
-    def give_up(*_: Any) -> None:
-        raise Hang(f"no verdict after {PATIENCE} s")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(PATIENCE)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
