@@ -30,4 +30,4 @@ version_option = click.option(
 @click.command(name="verify-plan")
 @version_option
 def command() -> None:
-    """Print the version: what `verify-plan` runs if it is given nothing but `--version`."""
+    """Print the version: `verify-plan` runs this if `--version` is its only argument."""

@@ -54,7 +54,7 @@ SECONDS = 10
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with a right file for each name in the examples, and what is hostile in `hostile`."""
+    """A working folder with a right file for each name in the examples, and hostile files in `hostile`."""
     path = tmp_path_factory.mktemp("strangers")
     with contextlib.chdir(path):
         examples.write("mico-mlp", "mlp.onnx", 1)

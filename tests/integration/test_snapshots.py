@@ -17,7 +17,7 @@ RECORDS = ("--errors", "--events", "--ledger", "--trace")
 
 
 IN_ANOTHER_PROCESS = ("session",)
-"""The sessions with commands in processes of their own, which see the kernel that a wheel brings."""
+"""The sessions with commands in separate processes, which see the kernel that a wheel brings."""
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from proofs.proving.kernel.install import PACKAGES
+from tests.support.commands import program
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = {"user.txt": "report", "dev.txt": "dev"}
@@ -66,6 +71,31 @@ def test_what_another_project_made_is_named_by_its_digest() -> None:
         assert "LOCKED=1" in (ROOT / ".ci/run").read_text()
         assert not re.search(r"https?:|--(extra-)?index|--find-links", text)
         assert {len(re.findall("--hash=sha256:", entry)) > 0 for entry in _entries(text)} == {True}
+
+
+PACKAGE = {"name": "one", "version": "1", "vulns": []}
+FAULT = {"id": "PYSEC-1", "fix_versions": ["2"]}
+UNKNOWN = {"name": "other", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        ([PACKAGE], 0, "0 known faults in 1 packages"),
+        ([PACKAGE | {"vulns": [FAULT]}, UNKNOWN], 1, "one 1: PYSEC-1, mended in 2"),
+        ([PACKAGE, UNKNOWN], 0, "not compared: 1 of 2 packages: other"),
+        ([UNKNOWN], 3, "out of reach"),
+        (None, 3, "out of reach"),
+    ],
+)
+def test_an_audit_states_what_is_known_and_what_was_not_compared(
+    answer: Any, code: int, said: str, tmp_path: Path
+) -> None:
+    printed = "no network" if answer is None else json.dumps({"dependencies": answer})
+    audit = program(tmp_path / "pip-audit", f"cat <<'END'\n{printed}\nEND")
+    command = [sys.executable, ROOT / ".ci/audit.py", audit, ROOT / ".ci/dev.txt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("name", "extra"), LOCKS.items())

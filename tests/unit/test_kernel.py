@@ -177,8 +177,8 @@ def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeyp
     program.parent.mkdir(parents=True)
     program.touch(0o755)
     record(program)
-    libraries.write_unknown(program.parent, "there is no dpkg-query")
-    with pytest.raises(SystemExit, match=r"not known which libraries .* there is no dpkg-query"):
+    libraries.write_unknown(program.parent, "dpkg-query is missing")
+    with pytest.raises(SystemExit, match=r"not known which libraries .* dpkg-query is missing"):
         built()
     (program.parent / libraries.RECORD).write_text(
         '[{"package": "libgmp-dev", "version": "1", "source": "gmp", "source_version": "1"}]'

@@ -60,7 +60,7 @@ def test_each_linked_file_is_from_a_package_with_a_known_licence(
     """Or from this build. A file of no package, of two, or of one whose licence is not known is refused."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     own = tmp_path / "build"
-    with pytest.raises(ValueError, match="there is no dpkg-query"):
+    with pytest.raises(ValueError, match="dpkg-query is missing"):
         libraries.find_libraries([], [own])
     program(tmp_path / "bin" / "dpkg-query", DPKG.format(folder=tmp_path))
     assert libraries.find_libraries([tmp_path / "libgmp.a", own / "main.o"], [own]) == [GMP]

@@ -50,7 +50,7 @@ def digest(sources: Path = SOURCES) -> str:
 
 
 def folder(sources: Path = SOURCES) -> Path | None:
-    """Return the folder in which the kernel of these sources is, or would be, installed.
+    """Return the folder of the kernel of these sources, installed or not.
 
     Returns None if the user has no folder for data.
     """

@@ -40,7 +40,7 @@ DOCUMENTS, TEXTS = Path("/usr/share/doc"), Path("/usr/share/common-licenses")
 
 
 class LinkedLibrary(NamedTuple):
-    """A package of which files are linked: its name and version, and those of its source."""
+    """A package whose files are linked: its name and version, and those of its source."""
 
     package: str
     version: str
@@ -54,7 +54,7 @@ class LinkedLibrary(NamedTuple):
 
 
 def read_map(text: str) -> set[Path]:
-    """Return the files that a linker's map names as linked: each object, and each archive of which members are.
+    """Return the files that a linker's map names as linked: each object, and each archive with a linked member.
 
     A shared library cannot be part of a static program, and is refused with ValueError.
     """
@@ -75,7 +75,7 @@ def find_libraries(files: Iterable[Path], own: Iterable[Path]) -> list[LinkedLib
     whose licence is not known, and on a system without dpkg.
     """
     if folders.find_program("dpkg-query") is None:
-        raise ValueError("the packages of linked files are known on Debian only (there is no dpkg-query)")
+        raise ValueError("the packages of linked files are known on Debian only (dpkg-query is missing)")
     made = [path.resolve() for path in own]
     found = set()
     for path in sorted({file.resolve() for file in files}):
@@ -150,7 +150,7 @@ def licence_of(libraries: Iterable[LinkedLibrary]) -> str:
 
 
 def build_document(version: str, program: str, libraries: Iterable[LinkedLibrary]) -> dict[str, Any]:
-    """Return the CycloneDX document of a wheel: this package, the program with its SHA-256, and what it links.
+    """Return the CycloneDX document of a wheel: this package, the program with its SHA-256, and its libraries.
 
     The same wheel has the same document, so it states neither a time nor a random number.
     """

@@ -119,7 +119,7 @@ def main() -> int:
         return 2
     names = given.readers or [name for name in targets if name != "planted"]
     if unknown := sorted(set(names) - set(targets)):
-        print(f"there is no reader {', '.join(unknown)}; there are {', '.join(targets)}")
+        print(f"unknown reader {', '.join(unknown)}; the readers are {', '.join(targets)}")
         return 2
     prepare(WORK, dict.fromkeys(names))
     for name in names:
