@@ -104,6 +104,14 @@ def test_a_planner_that_cannot_be_loaded_is_a_sentence(
     sys.modules.pop("mine", None)
 
 
+def test_a_planner_that_cannot_be_loaded_is_a_usage_error(folder: Path) -> None:
+    """spec: TP4.1"""
+    code, out = run(folder, "-q", "--tmmu-planner", "nowhere:f", *CONFORMANCE)
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "Traceback" not in out
+    assert "module 'nowhere' cannot be imported" in out
+
+
 def test_a_class_of_ones_own_may_have_a_function_or_a_method(folder: Path) -> None:
     (folder / "test_mine.py").write_text(
         "import mine\nfrom tmmu import testing\nfrom tmmu.testing.conformance import Conformance\n"

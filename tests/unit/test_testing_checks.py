@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -162,6 +163,25 @@ def test_names_may_be_written_as_text_and_read_again() -> None:
     assert testing.check_planner(through_text, examples=20, folder="").held["deterministic"] == 20
     with pytest.raises(testing.PlannerFailure, match="deterministic"):
         testing.check_planner(by_set, examples=40, folder="")
+
+
+@pytest.mark.parametrize("every", [2, 3, 4])
+def test_a_planner_that_fails_now_and_then_is_found(every: int) -> None:
+    """Whichever of the calls for one problem it is that fails."""
+    calls = itertools.count(1)
+
+    def sometimes(buffers: Buffers) -> dict[str, int]:
+        if next(calls) % every == 0:
+            raise KeyError("b0")
+        return side_by_side(buffers)
+
+    with pytest.raises(testing.PlannerFailure, match=r"deterministic|answers"):
+        testing.check_planner(sometimes, examples=20, folder="")
+
+
+def test_a_planner_that_ends_the_process_fails() -> None:
+    with pytest.raises(testing.PlannerFailure, match=r"it called sys\.exit\(0\)"):
+        testing.check_planner(lambda _: sys.exit(0), examples=5, folder="")
 
 
 def test_a_planner_may_give_a_byte_to_what_has_none() -> None:

@@ -141,13 +141,20 @@ def find_failure(
     except _Found as error:
         return reduce_failure(examine, error.failure)
     except Flaky:
-        what = f"the same problem failed once, and then did not: {last[0].text}"
-        return last[0]._replace(name="deterministic", text=what, violation=None)
+        return reduce_failure(lambda p: _unsteady(found) if (found := examine(p)) else None, _unsteady(last[0]))
     except Unsatisfiable as error:
         raise ValueError(f"`given` draws no example: {error}") from error
     except HypothesisException as error:
         raise ValueError(f"`given` cannot be drawn from: {error}") from error
     return None
+
+
+def _unsteady(failure: PropertyFailure) -> PropertyFailure:
+    """Return a failure as one of `deterministic`: the same problem failed once, and then did not."""
+    if failure.name == "deterministic":
+        return failure
+    what = f"the same problem failed once, and then did not: {failure.text}"
+    return failure._replace(name="deterministic", text=what, violation=None, cause=None)
 
 
 def _measure_growth(planner: Planner) -> PropertyFailure | None:

@@ -1,7 +1,7 @@
 """The pytest plugin of `tmmu.testing`: the planner under test, profiles, seeds, saved cases, and a summary by property.
 
-pytest loads it in every run where this package is installed, so it imports neither Hypothesis nor a planner: both are
-loaded by the first test that needs them. spec: TP4.1 to TP4.6
+pytest loads it in every run where this package is installed, so it imports neither Hypothesis nor a planner: they
+are loaded for the tests that need them. spec: TP4.1 to TP4.6
 """
 
 from __future__ import annotations
@@ -115,8 +115,13 @@ def _current_folder() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse to run the conformance tests without a planner: skipped, they would look like a success."""
-    if config.getoption("tmmu_planner") is None and any(_needs_planner(item) for item in items):
+    """Refuse conformance tests without a planner that can be loaded: skipped, they would look like a success."""
+    planner = config.getoption("tmmu_planner")
+    if not any(_needs_planner(item) for item in items):
+        return
+    if planner is not None:
+        load_planner(planner)
+    else:
         raise pytest.UsageError("tmmu.testing.conformance: name the planner by --tmmu-planner MODULE:FUNCTION")
 
 

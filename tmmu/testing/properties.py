@@ -6,6 +6,7 @@ TP2.13 to TP2.15
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -108,18 +109,27 @@ class Planner:
         """Return its answer to a copy of the problem. Raises BadAnswer, and what the function raises."""
         return self._ask(problem, problem.copy(), capacity)
 
-    def ask_with_other_hashes(self, problem: PlannerProblem, capacity: int | None = None) -> PlannerAnswer | None:
+    @property
+    def is_program(self) -> bool:
+        """Whether it runs in another process, which reads the problem as text."""
+        return hasattr(self.function, "command")
+
+    def ask_with_other_hashes(self, problem: PlannerProblem, capacity: int | None = None) -> PlannerAnswer:
         """Return its answer as another process might have it: sets of names have another order.
 
-        Return None if it fails on such names. A name that is written as text and read again does not find them.
+        A name that is written as text and read again does not find one with another hash. So a function that fails on
+        such names is asked with those of the problem. Raises as `ask` does.
         """
-        try:
-            return self._ask(problem, problem.rehash(), capacity)
-        except Exception:
-            return None
+        if not self.is_program:
+            with contextlib.suppress(Exception):
+                return self._ask(problem, problem.rehash(), capacity)
+        return self.ask(problem, capacity)
 
     def _ask(self, problem: PlannerProblem, given: Any, capacity: int | None) -> PlannerAnswer:
-        value = self.function(given, capacity=capacity) if self.takes_capacity else self.function(given)
+        try:
+            value = self.function(given, capacity=capacity) if self.takes_capacity else self.function(given)
+        except SystemExit as error:  # it would end the test as a success
+            raise Refusal(f"it called sys.exit({error.code!r})") from error
         return read_answer(value, problem)._replace(is_changed=not problem.is_unchanged(given))
 
 
@@ -185,7 +195,7 @@ class Examination:
         if name == "refuses":
             return planner.takes_capacity and self.capacity is None
         if name == "unchanged":
-            return not hasattr(planner.function, "command")  # a program has a copy of its own
+            return not planner.is_program  # which has its own copy
         return name != "footprint" or answer.footprint is not None or plan.claims is not None
 
     def _answer(self, planner: Planner, problem: PlannerProblem) -> Answered | PropertyFailure | None:
@@ -220,13 +230,13 @@ class Examination:
 
     def _again(self, planner: Planner, problem: PlannerProblem, answer: PlannerAnswer, _: PlanSizes) -> Failures:
         """A second call has the same answer, whatever order sets of names have."""
-        try:
-            again = planner.ask(problem, self.capacity)
-        except Exception as error:
-            yield PropertyFailure("deterministic", f"called a second time, {describe_error(error)}", problem)
-            return
-        for other in (again, planner.ask_with_other_hashes(problem, self.capacity)):
-            if other is not None and (difference := _difference(answer, other)):
+        for ask in (planner.ask, planner.ask_with_other_hashes):
+            try:
+                again = ask(problem, self.capacity)
+            except Exception as error:
+                yield PropertyFailure("deterministic", f"called a second time, {describe_error(error)}", problem)
+                return
+            if difference := _difference(answer, again):
                 yield PropertyFailure("deterministic", f"a second call has another answer: {difference}", problem)
                 return
 
