@@ -39,6 +39,13 @@ def test_a_batch_program_is_started_again_after_a_crash(tmp_path: Path) -> None:
     program.close()
 
 
+def test_a_batch_program_that_writes_a_second_line_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("for line in open(0): print('{}\\nready', flush=True)")
+    program = BatchProgram([sys.executable, str(tmp_path / "p.py")])
+    with pytest.raises(BadAnswer, match=r"it wrote '{}' and then 'ready'; expected one line for each problem"):
+        program(ONE)
+
+
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_program_without_an_answer_is_ended_with_what_it_started(batch: bool) -> None:
     command = ["sh", "-c", "sleep 60 & sleep 60"]

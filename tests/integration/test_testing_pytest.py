@@ -70,8 +70,12 @@ def test_a_wrong_planner_fails_is_saved_and_shown_again(folder: Path) -> None:
     assert "not a saved case" in out
     code, out = run(folder, "-q", "--tmmu-planner", "mine:zero", str(case))
     assert code == 1, out
-    code, out = run(folder, "-q", "--tmmu-planner", "mine:right", "plan-regressions")
-    assert code == 0, out
+    code, out = run(folder, "-q", "--tmmu-planner", "mine:right", str(case))
+    assert (code, "1 passed" in out) == (0, True), out
+    code, out = run(folder, "-q", "-rs", "--tmmu-planner", "mine:zero", "plan-regressions")
+    assert (code, "1 failed" in out) == (1, True), out
+    code, out = run(folder, "-q", "-rs", "--tmmu-planner", "mine:right", "plan-regressions")
+    assert (code, "it is a case of mine:zero; name the file" in out) == (0, True), out
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,10 @@ def test_an_answer_may_be_a_file(tmp_path: Path) -> None:
         read_answer(tmp_path / "none", TWO)
 
 
-@pytest.mark.parametrize("answer", [(RIGHT, 12), ([0, 8], 12), json.dumps({"offsets": RIGHT, "footprint": 12})])
+@pytest.mark.parametrize(
+    "answer",
+    [(RIGHT, 12), ([0, 8], 12), (np.array([0, 8]), 12), (TEXT, 12), json.dumps({"offsets": RIGHT, "footprint": 12})],
+)
 def test_an_answer_may_state_the_footprint(answer: Any) -> None:
     assert read_answer(answer, TWO).footprint == 12
 
@@ -64,6 +67,9 @@ def test_a_graph_may_have_a_whole_plan() -> None:
         ([0], "no offset for 'b': expected 2 offsets, got 1"),
         ([0, 8, 9], "expected 2 offsets, got 3"),
         ({"a": 0, "b": -8}, "expected the offset of 'b' to be from 0 .* got -8"),
+        ({"a": 0, "b": "8"}, "expected an integer as the offset of 'b', got '8'"),
+        ('{"a": 0, "b": "8"}', "expected an integer as the offset of 'b', got '8'"),
+        ("id,offset\na,0\nb,8.0\n", "expected an integer as the offset of 'b', got '8.0'"),
         ({"a": 0, "b": 8.0}, "expected an integer as the offset of 'b', got 8.0"),
         ({"a": 0, "b": float("nan")}, "the offset of 'b', got nan"),
         ({"a": 0, "b": True}, "the offset of 'b', got True"),

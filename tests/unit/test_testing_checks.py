@@ -5,6 +5,7 @@ spec: TP2.1, TP2.2, TP2.5 to TP2.15, TP3.1 to TP3.4, TP5.1
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import sys
@@ -19,10 +20,10 @@ import pytest
 from tests.support.small_planners import plan_buffers
 from tmmu import testing
 from tmmu.plans import file
-from tmmu.testing.cases import NotACase, read_case, saved_cases
+from tmmu.testing.cases import CaseOrigin, NotACase, read_case, saved_cases
 from tmmu.testing.problems import ModelProblem, problem_of
 from tmmu.testing.programs import write_csv
-from tmmu.testing.properties import PROMISES
+from tmmu.testing.properties import PROMISES, Planner
 from tmmu.testing.strategies.plans import violations_of
 
 AGAIN = ("deterministic",)
@@ -220,12 +221,40 @@ def test_a_failure_is_saved_tried_first_and_refuted(tmp_path: Path) -> None:
     assert found.obligation == "no_live_overlap"
     case = read_case(saved)
     assert case.problem.document() == caught.value.failure.problem.document()
-    assert [each.path for each in saved_cases(case.planner, tmp_path)] == [saved]
-    with pytest.raises(testing.PlannerFailure, match="the saved case fails again"):
-        testing.check_planner(plan, testing.buffers(most=1), folder=tmp_path, examples=5)
+    assert [each.path for each in saved_cases(case.origin, tmp_path)] == [saved]
+    with pytest.raises(testing.PlannerFailure, match="the saved case fails"):
+        testing.check_planner(plan, folder=tmp_path, examples=1)
+    other = CaseOrigin(case.origin.planner, repr(testing.dags()))
+    assert saved_cases(other, tmp_path) == []  # it may be another function, such as a second lambda of the module
     saved.write_text("hello")
     with pytest.raises(NotACase, match="not a saved case"):
         read_case(saved)
+
+
+def test_a_case_is_examined_with_what_it_was_examined_with(tmp_path: Path) -> None:
+    """The unit of offsets, and no capacity for `refuses`, which tries its own."""
+
+    def in_blocks(buffers: Buffers) -> dict[str, int]:
+        return {b.name: 64 * k + 64 * (len(buffers) > 1) for k, b in enumerate(buffers)}
+
+    with pytest.raises(testing.PlannerFailure) as caught:
+        testing.check_planner(in_blocks, testing.buffers(largest=64), granularity=64, folder=tmp_path)
+    case = read_case(caught.value.saved or tmp_path)
+    assert case.name == "bounded"
+    assert case.examine(Planner(in_blocks), ["bounded"]) is not None
+    assert case.examine(Planner(lambda bs: {b.name: 64 * k for k, b in enumerate(bs)}), ["bounded"]) is None
+
+    with pytest.raises(testing.PlannerFailure) as caught:
+        testing.check_planner(any_capacity, folder=tmp_path)
+    case = read_case(caught.value.saved or tmp_path)
+    assert case.name == "refuses"
+    assert case.examine(Planner(any_capacity), ["refuses"]) is not None
+
+
+def test_a_function_with_bound_arguments_has_its_name_and_any_may_have_another() -> None:
+    assert Planner(functools.partial(by_name)).name == Planner(by_name).name
+    with pytest.raises(testing.PlannerFailure, match="^mine: answers"):
+        testing.check_planner(testing.Planner(raises, "mine"), folder="", examples=1)
 
 
 @pytest.mark.parametrize("kind", ["dags", "graphs", "models"])
@@ -261,13 +290,18 @@ def test_the_examples_follow_from_the_seed() -> None:
     [
         (lambda: testing.check_planner(side_by_side, also=["fast"]), "unknown property 'fast'"),
         (lambda: testing.check_planner(side_by_side, examples=0), "positive number of examples, got 0"),
+        (lambda: testing.check_planner(side_by_side, capacity=0), "positive number of bytes as `capacity`, got 0"),
+        (lambda: testing.check_planner(side_by_side, granularity=True), "as `granularity`, got True"),
+        (lambda: testing.check_planner(side_by_side, without="safe"), r"expected a list .* without=\['safe'\]"),
+        (lambda: testing.check_planner(3), "expected a function of the problem as the planner, got 3"),
+        (lambda: testing.check_planner(side_by_side, 3), "`given` cannot be drawn from"),
         (lambda: testing.check_allocator(object, capacity=0), "a capacity of a byte or more"),
         (lambda: testing.check_allocator(object, capacity=1, without=["speed"]), "unknown property 'speed'"),
         (lambda: testing.check_verifier(bool, form="json"), "form: expected one of text, bytes, plan"),
     ],
 )
 def test_a_wrong_argument_is_named(call: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
         call()
 
 
@@ -310,7 +344,7 @@ class FirstFit:
      ("raises", "answers"), ("unsteady", "deterministic")],
 )  # fmt: skip
 def test_a_wrong_allocator_is_found(fault: str, name: str) -> None:
-    """PlanSizes are even here, so that a right allocator has even offsets."""
+    """Sizes are even here, so that a right allocator has even offsets."""
     others = {"aligned": ("within_capacity", "safe", "recovers"), "deterministic": ("recovers", "answers", "safe")}
     with pytest.raises(testing.PlannerFailure) as caught:
         testing.check_allocator(

@@ -64,6 +64,10 @@ class Spoken:
         from tmmu.testing.programs import IN, OUT, BatchProgram, ProgramPlanner
 
         if folders.find_program(command[0]) is None:
+            if os.path.isfile(command[0]):
+                raise click.UsageError(
+                    f"{command[0]!r} is no program: make it executable (chmod +x), or name it behind its interpreter"
+                )
             raise click.UsageError(f"there is no program {command[0]!r}")
         if not self.batch:
             return ProgramPlanner(command, self.form, self.timeout)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tmmu.testing.planners import check_planner
     from tmmu.testing.problems import read_dag, read_model
     from tmmu.testing.profiles import PROFILES, ExampleRun, running
-    from tmmu.testing.properties import PROPERTIES, Figures
+    from tmmu.testing.properties import PROPERTIES, Figures, Planner
     from tmmu.testing.strategies.buffers import buffers
     from tmmu.testing.strategies.graphs import dags, graphs
     from tmmu.testing.strategies.plans import WrongPlan, faults, plans
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "TimedBuffer": "buffer", "PROPERTIES": "properties", "Figures": "properties", "PlannerFailure": "cases",
     "read_case": "cases", "PROFILES": "profiles", "ExampleRun": "profiles", "running": "profiles",
-    "read_model": "problems", "read_dag": "problems",
+    "read_model": "problems", "read_dag": "problems", "Planner": "properties",
 }  # fmt: skip
 _OF_EXTRA = {
     "check_planner": "planners", "check_allocator": "allocators", "check_verifier": "verifiers",
@@ -50,6 +50,7 @@ __all__ = [
     "ExampleRun",
     "Figures",
     "Free",
+    "Planner",
     "PlannerFailure",
     "Score",
     "TimedBuffer",

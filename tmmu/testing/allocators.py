@@ -18,6 +18,7 @@ from tmmu.core.alignment import align_up
 from tmmu.core.output import suggest_names
 from tmmu.testing.answers import BadAnswer, read_answer
 from tmmu.testing.buffer import TimedBuffer
+from tmmu.testing.cases import CaseOrigin
 from tmmu.testing.examples import settings_of
 from tmmu.testing.planners import report
 from tmmu.testing.problems import BufferProblem
@@ -197,14 +198,14 @@ def check_allocator(
             last[:] = [PropertyFailure(name, f"{what}; after {shown}", problem, plan, None, capacity)]
             raise _error(name, last[0])
 
-    title = name_of(make)
+    origin = CaseOrigin(name_of(make), "traces()")
     try:
         run_state_machine_as_test(seed(run.seed)(Requests), settings=settings_of(run, steps=STEPS))
     except _Wrong as error:
-        report(title, error.failure, run)
+        report(origin, error.failure, run)
     except Flaky:
         what = f"the same requests failed once, and then did not: {last[0].text}"
-        report(title, last[0]._replace(name="deterministic", text=what, violation=None), run)
+        report(origin, last[0]._replace(name="deterministic", text=what, violation=None), run)
     return figures
 
 

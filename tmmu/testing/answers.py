@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, NamedTuple
@@ -50,7 +51,7 @@ def read_answer(value: Any, problem: PlannerProblem) -> PlannerAnswer:
     Raises BadAnswer if an offset is missing, stated twice, of an unknown name, or no integer of 64 bits.
     """
     footprint = None
-    if isinstance(value, tuple) and len(value) == 2 and not _is_number(value[0]) and not isinstance(value[0], str):
+    if isinstance(value, tuple) and len(value) == 2 and not _is_number(value[0]):
         value, stated = value
         footprint = _integer(stated, "the footprint")
     if hasattr(value, "encoded") and callable(value.encoded):  # a `tmmu.MemoryPlan`
@@ -106,13 +107,12 @@ def _listed(problem: PlannerProblem) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) or hasattr(value, "__index__")
+    """Whether it is one offset, right or wrong, and not many. An array has `__index__` too."""
+    return isinstance(value, (int, float)) or (hasattr(value, "__index__") and not getattr(value, "shape", ()))
 
 
 def _integer(value: Any, what: str) -> int:
     """Return an integer from 0 to 2^64 - 1. Raises BadAnswer for anything else, truth values included."""
-    if isinstance(value, str) and value.strip().lstrip("-").isdigit() and value.isascii() and len(value) < 30:
-        value = int(value)
     try:
         if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
             raise TypeError
@@ -178,8 +178,13 @@ def _of_text(given: str, problem: PlannerProblem, footprint: int | None) -> Plan
         cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
         if len(row) != len(header):
             raise BadAnswer(f"expected {len(header)} cells in the row of {cells.get(names[0], '')!r}, got {len(row)}")
-        pairs.append((cells[names[0]], cells["offset"]))
+        pairs.append((cells[names[0]], _number_of(cells["offset"])))
     return PlannerAnswer(_checked(pairs, problem), None, footprint)
+
+
+def _number_of(cell: str) -> int | str:
+    """Return the number that a cell of CSV states, or the cell itself."""
+    return int(cell) if re.fullmatch(r"-?[0-9]{1,30}", cell) else cell
 
 
 def _of_json(given: str, problem: PlannerProblem, footprint: int | None) -> PlannerAnswer:

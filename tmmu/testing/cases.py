@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proofs.definition.violations import Obligation
 from proofs.verify.boxes import boxes
@@ -24,7 +23,7 @@ from tmmu.plans import text, text_writer
 from tmmu.plans.allocation import Buffers
 from tmmu.plans.sections import BufferPlan, Plan
 from tmmu.testing.problems import PlannerProblem, read_problem
-from tmmu.testing.properties import OF_ALLOCATORS, PROPERTIES, PropertyFailure
+from tmmu.testing.properties import OF_ALLOCATORS, PROPERTIES, Examination, Figures, Planner, PropertyFailure
 
 SUFFIX = ".plan.txt"
 MARK = "# case "
@@ -45,15 +44,32 @@ class NotACase(ValueError):
     """A file is not a saved case. The message names the file and the fix."""
 
 
-@dataclass(frozen=True)
-class SavedCase:
-    """A saved problem: the planner that was wrong, the property, the capacity it was given, and the file."""
+class CaseOrigin(NamedTuple):
+    """Where a case comes from: the planner, the strategy that drew the problem, as text, and the unit of offsets.
+
+    A function has the name MODULE:NAME, which others may have as well, such as all lambdas of a module. So a case is
+    tried again only with a planner of that name that is given what the same strategy draws.
+    """
 
     planner: str
+    given: str
+    granularity: int = 1
+
+
+class SavedCase(NamedTuple):
+    """A saved problem: where it comes from, the property, the capacity that the planner was given, and the file."""
+
+    origin: CaseOrigin
     name: str
     problem: PlannerProblem
     capacity: int | None
     path: Path
+
+    def examine(self, planner: Planner, wanted: Collection[str]) -> PropertyFailure | None:
+        """Return the first failure of a planner on the problem, in one of some properties, or None."""
+        capacity = None if self.name == "refuses" else self.capacity  # which it tries itself
+        examination = Examination(wanted, capacity, self.origin.granularity)
+        return next(examination.failures(planner, self.problem, Figures()), None)
 
 
 def describe(planner: str, failure: PropertyFailure, saved: Path | None = None, note: str = "") -> str:
@@ -103,21 +119,21 @@ def text_of(plan: Plan | BufferPlan) -> str:
         return text_writer.write(BufferPlan(Buffers(a.arenas, a.storages, (), Names.of(a.storage_names()))))
 
 
-def save(planner: str, failure: PropertyFailure, folder: Path) -> Path:
+def save(origin: CaseOrigin, failure: PropertyFailure, folder: Path) -> Path:
     """Write a failure as a case and return its file. One file for each planner and obligation: the last is kept."""
     title, *rest = (text_of(failure.plan) if failure.plan is not None else _without_plan()).splitlines()
     document = {
-        "planner": planner, "property": failure.name, "kind": failure.problem.kind, "capacity": failure.capacity,
+        **origin._asdict(), "property": failure.name, "kind": failure.problem.kind, "capacity": failure.capacity,
         "problem": failure.problem.document(),
     }  # fmt: skip
     lines = [
         title,
-        f"# {planner} broke {failure.obligation}: {_one_line(failure.text)}",
+        f"# {origin.planner} broke {failure.obligation}: {_one_line(failure.text)}",
         f"{MARK}{json.dumps(document)}",
         f"# @example({_one_line(failure.problem.example)})",
         *rest,
     ]
-    name = re.sub(r"[^A-Za-z0-9_.]+", "-", f"{planner}-{failure.obligation}").strip("-.")
+    name = re.sub(r"[^A-Za-z0-9_.]+", "-", f"{origin.planner}-{failure.obligation}").strip("-.")
     path = folder / f"{name[:120]}{SUFFIX}"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -139,23 +155,25 @@ def read_case(path: Path) -> SavedCase:
         [stated] = (line[len(MARK) :] for line in lines if line.startswith(MARK))
         found: dict[str, Any] = parse_json(stated)
         problem = read_problem(found["kind"], found["problem"])
-        capacity = found["capacity"]
-        if capacity is not None and not isinstance(capacity, int):
-            raise ValueError(f"capacity {capacity!r}")
-        return SavedCase(str(found["planner"]), str(found["property"]), problem, capacity, path)
+        capacity, unit = found["capacity"], found["granularity"]
+        for number in (unit,) if capacity is None else (capacity, unit):
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise ValueError(f"expected an integer, got {number!r}")
+        origin = CaseOrigin(str(found["planner"]), str(found["given"]), unit)
+        return SavedCase(origin, str(found["property"]), problem, capacity, path)
     except (OSError, ValueError, KeyError, TypeError, TmmuError) as error:
         what = str(error) or type(error).__name__
         raise NotACase(f"{path}: not a saved case ({what}); give a file that tmmu.testing saved") from error
 
 
-def saved_cases(planner: str, folder: Path) -> list[SavedCase]:
-    """Return the saved cases of a planner in a folder, which need not exist. Other plans in it are ignored."""
+def saved_cases(origin: CaseOrigin, folder: Path) -> list[SavedCase]:
+    """Return the saved cases of an origin in a folder, which need not exist. Other plans in it are ignored."""
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []:
         try:
             case = read_case(path)
         except NotACase:
             continue
-        if case.planner == planner:
+        if case.origin == origin:
             found.append(case)
     return found

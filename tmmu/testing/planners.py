@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tmmu.core.output import suggest_names
 from tmmu.testing.buffer import TimedBuffer
-from tmmu.testing.cases import PlannerFailure, describe, save, saved_cases
+from tmmu.testing.cases import CaseOrigin, PlannerFailure, describe, save, saved_cases
 from tmmu.testing.examples import run_examples
 from tmmu.testing.problems import BufferProblem, PlannerProblem, problem_of
 from tmmu.testing.profiles import ExampleRun, current_run
@@ -74,42 +73,51 @@ def check_planner(
         An AssertionError with the smallest problem found, the plan, and a picture of what is wrong in it.
     """
     planner = plan if isinstance(plan, Planner) else Planner(plan)
+    given = buffers() if given is None else given
+    _check_count("capacity", capacity)
+    _check_count("granularity", granularity)
     run = current_run(examples, folder)
     examination = Examination(_chosen(also, without), capacity, granularity)
     figures = Figures()
-    for case in saved_cases(planner.name, run.folder) if run.folder is not None else ():
-        again = examination if case.capacity is None else replace(examination, capacity=case.capacity)
-        for failure in again.failures(planner, case.problem, Figures()):
-            message = describe(planner.name, failure, case.path, "the saved case fails again; delete it to forget it")
+    origin = CaseOrigin(planner.name, repr(given), granularity)
+    for case in saved_cases(origin, run.folder) if run.folder is not None else ():
+        failure = case.examine(planner, examination.wanted)
+        if failure is not None:
+            message = describe(planner.name, failure, case.path, "the saved case fails; delete it to forget it")
             raise PlannerFailure(message, failure, case.path) from failure.cause
-    found = find_failure(
-        lambda problem: next(examination.failures(planner, problem, figures), None),
-        buffers() if given is None else given, run,
-    )  # fmt: skip
+    found = find_failure(lambda problem: next(examination.failures(planner, problem, figures), None), given, run)
     if found is None and "growth" in examination.wanted:
         found = _measure_growth(planner)
         figures.held["growth"] += found is None
     if found is not None:
-        report(planner.name, found, run)
+        report(origin, found, run)
     return figures
 
 
+def _check_count(name: str, value: int | None) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ValueError(f"expected a positive number of bytes as `{name}`, got {value!r}")
+
+
 def _chosen(also: Collection[str], without: Collection[str]) -> tuple[str, ...]:
+    for argument, names in (("also", also), ("without", without)):
+        if isinstance(names, str):
+            raise TypeError(f"expected a list of properties, got {names!r}; write {argument}=[{names!r}]")
     for name in (*also, *without):
         if name not in PROPERTIES:
             raise ValueError(f"unknown property {name!r}; {suggest_names(name, PROPERTIES, ', '.join(PROPERTIES))}")
     return tuple(name for name in PROPERTIES if name in (*DEFAULT, *also) and name not in without)
 
 
-def report(planner: str, failure: PropertyFailure, run: ExampleRun) -> NoReturn:
+def report(origin: CaseOrigin, failure: PropertyFailure, run: ExampleRun) -> NoReturn:
     """Save a failure and raise it."""
     saved, note = None, ""
     if run.folder is not None:
         try:
-            saved = save(planner, failure, run.folder)
+            saved = save(origin, failure, run.folder)
         except OSError as error:
             note = f"not saved: {error.filename}: {error.strerror}"
-    raise PlannerFailure(describe(planner, failure, saved, note), failure, saved) from failure.cause
+    raise PlannerFailure(describe(origin.planner, failure, saved, note), failure, saved) from failure.cause
 
 
 class _Found(Exception):

@@ -203,6 +203,10 @@ class BatchProgram:
             if code < 0:
                 raise BadAnswer(f"it was ended by {_signal(-code)}{_shown(printed_errors)}")
             raise BadAnswer(f"it ended with exit code {code} before it answered{_shown(printed_errors)}")
+        if self._unread:
+            rest = self._unread.decode(errors="replace").splitlines()
+            self.close()
+            raise BadAnswer(f"it wrote {line[:60]!r} and then {rest[0][:60]!r}; expected one line for each problem")
         if line.lstrip().startswith('{"error"'):
             raise Refusal(_stated_error(line))
         return line

@@ -7,6 +7,7 @@ TP2.13 to TP2.15
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -24,7 +25,7 @@ PROPERTIES = {
     "safe": "no two tensors that are needed at one step share a byte, and sharing is sound",
     "aligned": "each offset is a multiple of the alignment",
     "within_capacity": "what a plan needs is within the capacity",
-    "footprint": "a stated footprint is what the offsets need, and no less than the peak",
+    "footprint": "a stated footprint is no less than what the offsets need",
     "deterministic": "the same problem has the same answer",
     "unchanged": "the problem is not changed by the planner",
     "bounded": "no plan needs more than all tensors side by side",
@@ -98,9 +99,14 @@ Answered = tuple[PlannerAnswer, Plan | BufferPlan]
 
 
 class Planner:
-    """A function of a user, with a name for messages. It takes a capacity if it has a parameter of that name."""
+    """A function of a user, with a name for messages and saved cases.
+
+    It takes a capacity if it has a parameter of that name.
+    """
 
     def __init__(self, function: Callable[..., Any], name: str | None = None, *, takes_capacity: bool | None = None):
+        if not callable(function):
+            raise TypeError(f"expected a function of the problem as the planner, got {function!r}")
         self.function = function
         self.name = name or name_of(function)
         self.takes_capacity = _has_capacity(function) if takes_capacity is None else takes_capacity
@@ -134,7 +140,9 @@ class Planner:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return MODULE:NAME of a function, or the type of another callable."""
+    """Return MODULE:NAME of a function, also of one with some arguments bound, or the type of another callable."""
+    while isinstance(function, functools.partial):
+        function = function.func
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', '') or '__main__'}:{name}"
 
@@ -250,14 +258,16 @@ class Examination:
         """No more than all tensors side by side."""
         most = sizes.total + problem.reserved
         if sizes.footprint > most:
-            unit = "" if self.granularity == 1 else f" in units of {self.granularity}"
+            unit = f" in units of {self.granularity}"
             what = f"it needs {sizes.footprint} bytes; all tensors side by side{unit} need {most}"
+            if self.granularity == 1:
+                what += " (state the `granularity` of a planner that rounds sizes up to blocks)"
             yield PropertyFailure("bounded", what, problem)
 
     def _refuses(self, planner: Planner, problem: PlannerProblem, _: PlannerAnswer, sizes: PlanSizes) -> Failures:
         """A capacity is kept, what fits is not refused, and what cannot fit is."""
         for capacity in dict.fromkeys((sizes.extent, sizes.footprint - 1, problem.least - 1)):
-            if capacity < 1:
+            if capacity < 0:
                 continue
             try:
                 answer = planner.ask(problem, capacity)
@@ -266,10 +276,16 @@ class Examination:
                 return
             except Exception as error:
                 if capacity >= sizes.extent:
-                    what = f"it refuses a capacity of {capacity} bytes, which its own plan fits ({error})"
+                    what = (
+                        f"it refuses a capacity of {capacity} bytes, which its own plan fits: {describe_error(error)}"
+                    )
                     yield PropertyFailure("refuses", what[:500], problem, capacity=capacity)
                     return
                 continue
+            if not capacity and sizes.footprint:
+                what = "it has an answer for a capacity of 0 bytes, and tensors with bytes"
+                yield PropertyFailure("refuses", what, problem, capacity=capacity)
+                return
             plan = self._plan(problem, answer, capacity)
             for found in problem.violations(plan):
                 yield self._violated(problem, plan, found)._replace(name="refuses", capacity=capacity)

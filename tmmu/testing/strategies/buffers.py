@@ -13,7 +13,7 @@ from tmmu.core.vocabulary import UINT64_END
 from tmmu.testing.buffer import TimedBuffer
 
 SMALL = (1, 2, 0, 3, 4, 8, 7, 5, 16, 12, 10, 9)
-"""PlanSizes that are drawn most, the simplest first: ties are frequent, and so are sizes that no alignment divides."""
+"""Sizes that are drawn most, the simplest first: ties are frequent, and so are sizes that no alignment divides."""
 MEDIUM = (64, 63, 65, 100, 128, 127, 255, 256, 1000, 1024, 4095, 4096)
 LARGE = (
     1 << 16,
@@ -27,7 +27,7 @@ LARGE = (
     3 << 31,
     1 << 33,
 )
-"""PlanSizes around which 16, 31 and 32 bits overflow, alone or in a sum."""
+"""Sizes around which 16, 31 and 32 bits overflow, alone or in a sum."""
 ALIGNMENTS = (1, 1, 2, 4, 8, 16, 64, 256, 4096)
 STEPS = 8
 """How many steps live ranges begin at, and how long they are: few, so that many ranges touch."""
@@ -73,8 +73,8 @@ def buffers(
 ) -> list[TimedBuffer]:
     """Return a strategy for lists of `TimedBuffer` in any order, sometimes empty.
 
-    Live ranges touch, nest, form chains, all cross at one step, or are anywhere. PlanSizes are 0 again and again, often
-    equal, and sometimes so large that 32 bits overflow.
+    Live ranges touch, nest, form chains, all cross at one step, or are anywhere. Sizes are often 0, often equal,
+    and sometimes so large that 32 bits overflow.
 
     Parameters
     ----------

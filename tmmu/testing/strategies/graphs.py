@@ -68,7 +68,7 @@ def _outputs(listed: Sequence[NodeRow], reads: Sequence[Sequence[int]]) -> list[
 def dags(draw: st.DrawFn, *, most: int = 12, alignments: bool = False) -> networkx.DiGraph:
     """Return a strategy for graphs of up to `most` nodes, each a step that makes a tensor.
 
-    The nodes are in execution order, and an edge is a read. A node has the attributes `bytes` (0 again and again),
+    The nodes are in execution order, and an edge is a read. A node has the attributes `bytes` (often 0),
     `alignment` (1 unless `alignments`) and `output`: whether the caller reads the tensor after the last step. Chains,
     diamonds, fan-out, dead results, ties in size and parts without an edge between them all occur.
     """
