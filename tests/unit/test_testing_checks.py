@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -253,7 +253,7 @@ def test_a_case_is_examined_with_what_it_was_examined_with(tmp_path: Path) -> No
 
 def test_a_function_with_bound_arguments_has_its_name_and_any_may_have_another() -> None:
     assert Planner(functools.partial(by_name)).name == Planner(by_name).name
-    with pytest.raises(testing.PlannerFailure, match="^mine: answers"):
+    with pytest.raises(testing.PlannerFailure, match=r"^mine: answers"):
         testing.check_planner(testing.Planner(raises, "mine"), folder="", examples=1)
 
 
@@ -293,8 +293,8 @@ def test_the_examples_follow_from_the_seed() -> None:
         (lambda: testing.check_planner(side_by_side, capacity=0), "positive number of bytes as `capacity`, got 0"),
         (lambda: testing.check_planner(side_by_side, granularity=True), "as `granularity`, got True"),
         (lambda: testing.check_planner(side_by_side, without="safe"), r"expected a list .* without=\['safe'\]"),
-        (lambda: testing.check_planner(3), "expected a function of the problem as the planner, got 3"),
-        (lambda: testing.check_planner(side_by_side, 3), "`given` cannot be drawn from"),
+        (lambda: testing.check_planner(cast(Any, 3)), "expected a function of the problem as the planner, got 3"),
+        (lambda: testing.check_planner(side_by_side, cast(Any, 3)), "`given` cannot be drawn from"),
         (lambda: testing.check_allocator(object, capacity=0), "a capacity of a byte or more"),
         (lambda: testing.check_allocator(object, capacity=1, without=["speed"]), "unknown property 'speed'"),
         (lambda: testing.check_verifier(bool, form="json"), "form: expected one of text, bytes, plan"),
