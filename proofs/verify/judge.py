@@ -107,6 +107,8 @@ def judge(
     result.claims = claims_of(plan)
     if options.model is not None:
         result.assumptions["mode"] = mode
+    if plan.envelope is not None and plan.envelope.symbolic:
+        result.assumptions["symbolic"] = True
     if origin is not None and origin.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:

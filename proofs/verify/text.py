@@ -76,6 +76,8 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
         yield f"mode {given['mode']}"
     if bound := _bound(given):
         yield bound
+    if given.get("symbolic"):
+        yield "a run puts slots one behind the other, as large as they must be at its shape"
     if given["defaults"]:
         yield f"defaults {_pairs(given['defaults'])}"
     if given["donated"]:

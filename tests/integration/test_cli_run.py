@@ -15,13 +15,13 @@ from tests.support.onnx_files import model_of, written
 from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.cli import run_loop
-from tmmu.cli.run_envelope import at_shape
 from tmmu.core.columns import build_column
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.columns import Terms
+from tmmu.plans.shapes import at_shape
 
 Captured = pytest.CaptureFixture[str]
 

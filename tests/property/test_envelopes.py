@@ -33,6 +33,7 @@ from tmmu.onnx import resolve
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import amend_plan
+from tmmu.plans.shapes import at_shape
 
 
 @given(dynamic())
@@ -86,6 +87,28 @@ def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: D
         shared = decide_permissions(plan, read_onnx(path, plan.bindings), frozenset())
         assert (permissions.views, permissions.in_place) == (shared.views, shared.in_place)
         assert list(checker.violations(build_program(small, permissions, frozenset()))) == []
+
+
+@settings(max_examples=settings.default.max_examples // 4)
+@given(dynamic(most=4), st.data())
+def test_a_symbolic_plan_is_proved_and_so_is_it_at_each_of_its_shapes(case: Dynamic, data: st.DataObject) -> None:
+    """With the offsets and the claims that follow from the sizes there, against the model at that shape. spec: R6.15"""
+    with tempfile.TemporaryDirectory() as folder:
+        path, file_ = Path(folder, "model.onnx"), Path(folder, "plan.cbor")
+        path.write_bytes(case.model.SerializeToString())
+        try:
+            model = import_onnx(path, Bindings(ranges=case.ranges))
+        except TmmuError:
+            assume(False)
+        plan = plan_memory(model, options=PlanOptions(symbolic=True)).plan
+        file.save(plan, file_)
+        assert verify(str(file_), Options(model=str(path))).verdict == PROVED
+        planned = plan.allocation.storages.offset
+        for shape in data.draw(st.lists(st.sampled_from(list(shapes_of(case.ranges))), min_size=1, max_size=2)):
+            small = at_shape(plan, shape)
+            assert (small.allocation.storages.offset <= planned).all()
+            file.save(small, file_)
+            assert verify(str(file_), Options(model=str(path))).verdict == PROVED
 
 
 @settings(max_examples=settings.default.max_examples // 4)

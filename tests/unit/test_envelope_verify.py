@@ -34,10 +34,11 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file, gate
 from tmmu.plans.columns import SHARES
 from tmmu.plans.sections import Plan
+from tmmu.plans.shapes import at_shape
 from tmmu.tasks import checking
 
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
@@ -271,6 +272,84 @@ class Scripted:
 
     def close(self) -> None:
         self.texts.clear()
+
+
+def test_a_symbolic_plan_says_so_and_has_slots() -> None:
+    """spec: R6.15"""
+    root = file.to_object(plan(symbolic=True))
+    assert root["envelope"]["symbolic"] is True
+    assert "symbolic" not in file.to_object(plan())["envelope"]
+    again = gate.from_object(root).plan
+    assert isinstance(again, Plan)
+    assert again.envelope == plan(symbolic=True).envelope != plan().envelope
+    for value in (False, 1, "yes"):
+        with pytest.raises(TmmuError, match=r"envelope\.symbolic: expected true"):
+            gate.from_object(root | {"envelope": root["envelope"] | {"symbolic": value}})
+    with pytest.raises(TmmuError, match=r"envelope\.symbolic: offsets follow from slots"):
+        gate.from_object({name: root[name] for name in root if name != "provenance"})
+
+
+def two_slots(**options: Any) -> Plan:
+    """A plan with two slots, the first of which has another size at each shape."""
+    model = text_model("dim m 1 64", "node a MatMul x -> a", "node b MatMul a -> b", outputs="b", each="u8 m")
+    return plan_memory(model, options=PlanOptions(**options)).plan
+
+
+def test_the_offsets_of_a_symbolic_plan_are_prefix_sums_at_each_shape() -> None:
+    """spec: R6.15, R6.16"""
+    found = two_slots(symbolic=True)
+    assert list(envelope.violations(found)) == []
+    for m in (1, 63, 64):
+        small = at_shape(found, {"m": m})
+        ends = dict.fromkeys(small.slots.arena.tolist(), 0)
+        for k, (a, size) in enumerate(zip(small.slots.arena.tolist(), small.slots.bytes.tolist(), strict=True)):
+            [offset] = {int(x) for x in small.allocation.storages.offset[small.slots.of == k]}
+            assert offset == -(-ends[a] // 128) * 128
+            ends[a] = offset + size
+        assert [used.footprint for a, used in enumerate(small.usage) if a in ends] == list(ends.values())
+        assert set(small.allocation.tensors.bytes.tolist()) == {m}
+        fixed_ = at_shape(two_slots(), {"m": m}).allocation.storages
+        assert fixed_.offset.tolist() == found.allocation.storages.offset.tolist()
+
+
+def test_an_offset_that_follows_from_no_slot_is_refuted() -> None:
+    """spec: R6.15"""
+    found = two_slots(symbolic=True)
+    row = int(found.allocation.storages.offset.argmax())
+    moved = changed(found, "storages", row, offset=int(found.allocation.storages.offset[row]) + 128)
+    [violation] = envelope.violations(moved)
+    assert (violation.field, violation.stated, violation.recomputed) == ("storages.offset", "256", "128")
+    assert list(envelope.violations(replace(moved, envelope=two_slots().envelope))) == []
+    for origin in (replace(found.origin, layout="packed"), replace(found.origin, fixed={"a": 0})):
+        [violation] = envelope.violations(replace(found, provenance=origin))
+        assert violation.field in ("provenance.layout", "provenance.fixed")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"layout": "packed"}, "the layout packed has no expression for an offset"),
+        ({"fallback": "packed"}, "the fallback packed has no expression"),
+        ({"fixed": {"a": 0}}, "a tensor has a fixed offset, and offsets move with the shape"),
+    ],
+)
+def test_offsets_that_cannot_follow_from_sizes_are_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TmmuError, match=sentence):
+        two_slots(symbolic=True, **options)
+    with pytest.raises(TmmuError, match="no dimension is open"):
+        plan_memory(text_model("node relu Relu x -> y"), options=PlanOptions(symbolic=True))
+
+
+def test_show_has_a_plan_at_a_shape(tmp_path: Path) -> None:
+    """spec: R6.16"""
+    file.save(two_slots(symbolic=True), tmp_path / "p.cbor")
+    shown = ("show", str(tmp_path / "p.cbor"), "--format", "json")
+    for m, needed in ((1, 129), (64, 192)):
+        arenas = json.loads(run(*shown, "--dim", f"m={m}").output)["arenas"]
+        assert sum(arena["footprint_bytes"] for arena in arenas) == needed
+    assert "; 129 bytes at the least sizes, 192 at the largest" in run(*shown[:2]).output
+    for dim, sentence in (("m=65", "m is 65, the envelope holds 1 to 64"), ("n=1", "no dimension 'n'")):
+        assert sentence in str(run(*shown, "--dim", dim).exception)
 
 
 def test_what_the_solver_does_not_show_is_not_proved() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 from tmmu.core.bindings import convert_units, format_ranges
 from tmmu.core.dims.expressions import format_dim
 from tmmu.core.output import count_noun
+from tmmu.plans.metrics import needed_bytes
 from tmmu.plans.sections import Plan
+from tmmu.plans.shapes import at_shape
 
 SHOWN = 3
 """How many tensors are named for each shape where some are largest."""
@@ -24,10 +26,19 @@ def describe_envelope(plan: Plan) -> Iterator[str]:
     if plan.envelope is None:
         return
     yield f"  envelope: {ranges(plan)}; a shape outside: {plan.envelope.policy}"
+    if plan.envelope.symbolic:
+        least, most = (sum(needed_bytes(at_shape(plan, shape))) for shape in _ends(plan))
+        yield f"  symbolic: offsets follow from the shape; {least} bytes at the least sizes, {most} at the largest"
     for group in find_largest(plan):
         at = ", ".join(f"{name}={size}" for name, size in group["shape"].items())
         named = ", ".join(f"{x['name']} ({x['bytes']} bytes, {x['size']})" for x in group["largest"])
         yield f"  largest at {at}: {count_noun(group['tensors'], 'tensor')}; {named}"
+
+
+def _ends(plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the shapes of the least and of the largest sizes."""
+    least = {name: low for name, (low, _) in plan.ranges.items()}
+    return least, {name: high for name, (_, high) in plan.ranges.items()}
 
 
 def find_largest(plan: Plan) -> list[dict[str, Any]]:
@@ -58,5 +69,8 @@ def encode_envelope(plan: Plan) -> dict[str, Any]:
     if plan.envelope is None:
         return {"envelope": None, "replan_key": replan_key(plan).hex()}
     held = {name: list(ends) for name, ends in plan.ranges.items()}
-    known = {"ranges": held, "policy": plan.envelope.policy, "largest": find_largest(plan)}
+    known = {
+        "ranges": held, "policy": plan.envelope.policy, "symbolic": plan.envelope.symbolic,
+        "largest": find_largest(plan),
+    }  # fmt: skip
     return {"envelope": known, "replan_key": replan_key(plan).hex()}

@@ -165,14 +165,22 @@ order = click.option(
 )
 
 
+@dataclass(frozen=True)
+class RangeOptions:
+    """What is planned where dimensions have ranges."""
+
+    replan_policy: str
+    symbolic: bool
+
+
 def _plan_options(
     layout: str,
     address_token: bytes | None,
     fallback: str | None,
     order: str,
     token: bytes,
-    replan_policy: str,
     effort: int | None,
+    over_ranges: RangeOptions,
     fix: dict[str, str],
 ) -> PlanOptions:
     """Return what `plan_memory` takes. The mode is chosen with the preset."""
@@ -180,7 +188,8 @@ def _plan_options(
 
     return PlanOptions(
         layout=layout, order=order, replay_token=token, address_token=address_token, fallback=fallback,
-        replan_policy=replan_policy.upper(), effort=effort, fixed=parse_offsets(fix),
+        replan_policy=over_ranges.replan_policy.upper(), effort=effort, symbolic=over_ranges.symbolic,
+        fixed=parse_offsets(fix),
     )  # fmt: skip
 
 
@@ -225,12 +234,21 @@ planning = gather_options(
         click.option("--seed", type=uint64, help="The seed of the replay token [0]."),
         click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes, in place of a seed."),
     ),
-    click.option(
-        "--replan-policy",
-        type=replan_policy,
-        default="abort",
-        show_default=True,
-        help="What a run does with a shape outside the ranges given with --dim.",
+    gather_options(
+        "over_ranges",
+        RangeOptions,
+        click.option(
+            "--replan-policy",
+            type=replan_policy,
+            default="abort",
+            show_default=True,
+            help="What a run does with a shape outside the ranges given with --dim.",
+        ),
+        click.option(
+            "--symbolic",
+            is_flag=True,
+            help="With --layout slots and ranges of dimensions: at each shape, offsets follow from the sizes there.",
+        ),
     ),
     click.option(
         "--effort",

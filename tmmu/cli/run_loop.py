@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.recording import Recording, recording
 from tmmu.cli.replan import ReplanOptions, replan_for
-from tmmu.cli.run_envelope import at_shape, shape_of
 from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
 from tmmu.core.bindings import convert_units
@@ -25,6 +24,7 @@ from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
 from tmmu.plans import file, metrics
 from tmmu.plans.replan import convert_to_units
 from tmmu.plans.sections import Plan
+from tmmu.plans.shapes import at_shape, shape_of
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tmmu.cli.units import plain, seconds
 from tmmu.core.output import count_noun, list_names, print_lines
 from tmmu.plans.metrics import compute_footprints
+from tmmu.plans.replan import convert_to_units
+from tmmu.plans.shapes import at_shape
 from tmmu.runtime.records.schema import STATUS
 
 if TYPE_CHECKING:
@@ -35,13 +37,25 @@ class BatchResult:
     change: ReplanRecord | None = None
     record: Recording | None = None
 
+    def footprints(self) -> list[int]:
+        """Return the bytes that each arena needed: of a symbolic plan those of the shape."""
+        plan = self.plan
+        if plan.envelope is not None and plan.envelope.symbolic:
+            plan = at_shape(plan, convert_to_units(plan, self.shape))
+        return compute_footprints(plan.allocation)
+
 
 def _used(found: list[BatchResult]) -> Iterator[tuple[str, int, int]]:
-    """Of each arena of the last plan in force: its name, the most bytes that batches used, and its footprint."""
+    """Of each arena of the last plan in force: its name, the most bytes that batches used, and its footprint.
+
+    Of a symbolic plan it is the largest footprint of a batch.
+    """
     plan = found[-1].plan
-    used = zip(*(each.report.touched for each in found if each.plan is plan), strict=True)
-    for arena, footprint, most in zip(plan.allocation.arenas, compute_footprints(plan.allocation), used, strict=True):
-        yield arena.name, max(most), footprint
+    batches = [each for each in found if each.plan is plan]
+    used = zip(*(each.report.touched for each in batches), strict=True)
+    needed = zip(*(each.footprints() for each in batches), strict=True)
+    for arena, footprints, most in zip(plan.allocation.arenas, needed, used, strict=True):
+        yield arena.name, max(most), max(footprints)
 
 
 def _shape(shape: Mapping[str, int]) -> str:

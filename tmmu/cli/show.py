@@ -36,7 +36,8 @@ from tmmu.core.vocabulary import Bindings
 @click.option("--arena", metavar="NAME", help="With --as minimalloc, the arena.")
 @options.bindings(
     donates=False,
-    dim="With --as text, of an ONNX model: the size or the range of a symbolic dimension.",
+    dim="Of a plan for ranges: the size of a dimension, to show the plan at it [its largest]. With --as text, of an "
+    "ONNX model: the size or the range of a symbolic dimension.",
     shape="The same of the shape of an input.",
     value="The same of the value of an input.",
 )
@@ -44,14 +45,14 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
     """Print a plan, or a plan or model as text.
 
     Of the plan FILE: its arenas and the live tensors at the peak, or tensors, storages or steps; of the layout pools
-    its memory pools too.
+    its memory pools too. With --dim, a plan for ranges is shown at one of its shapes.
 
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads. With --as
     minimalloc: print buffers, lifetimes and offsets of one arena as CSV that MiniMalloc and idealloc read.
     """
     from tmmu.cli import show_report, storages, summary
     from tmmu.plans import file as plans
-    from tmmu.tasks import memory_pools
+    from tmmu.tasks import memory_pools, shapes
 
     if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
@@ -67,9 +68,11 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
     if form is not None:
         print_text(as_text(file, bindings).removesuffix("\n"))
         return 0
-    if bindings != Bindings():
-        raise click.UsageError("bindings go with --as text and an ONNX model")
+    if bindings != Bindings(dims=bindings.dims):
+        raise click.UsageError("bindings go with --as text and an ONNX model; a plan for ranges takes --dim NAME=SIZE")
     loaded = plans.load(file).plan
+    if bindings.dims:
+        loaded = shapes.at_asked_shape(loaded, bindings.dims)
     print_lines(*show_report.render(loaded, what, style))
     if what is None and style == "text":
         print_lines(*summary.remarks(loaded), *storages.remarks(loaded), *memory_pools.remarks(loaded))

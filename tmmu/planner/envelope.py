@@ -20,7 +20,9 @@ from tmmu.plans.columns import Terms
 from tmmu.plans.sections import Envelope
 
 
-def build_envelope(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:
+def build_envelope(
+    tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str, *, symbolic: bool = False
+) -> Envelope | None:
     """Build the envelope of a plan with these tensors; None if no dimension is open. O(size of expressions).
 
     A dimension that a tensor does not depend on is set to its least value in the shape at which the tensor is largest.
@@ -51,4 +53,5 @@ def build_envelope(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, in
         build_column(places, np.uint32),
         build_column([size for point in points for size in point], np.uint64),
         build_column(largest, np.uint32),
+        symbolic,
     )

@@ -39,6 +39,8 @@ class PlanOptions:
         backward nodes, and none of the tensors that they read.
     replan_policy
         The reaction to a shape outside the envelope, if the model has one: a word of `REPLAN_POLICIES`.
+    symbolic
+        Whether offsets follow from the sizes at each shape of the envelope: in the layout `slots`, without fallback.
     fixed
         The offsets at which tensors must begin, in addition to those that the model states: a byte, or the name of an
         arena and a byte. The arena must be named if several may hold the tensor.
@@ -53,6 +55,7 @@ class PlanOptions:
     is_stage: bool = False
     replan_policy: str = "ABORT"
     effort: int | None = None
+    symbolic: bool = False
     fixed: Mapping[str, FixedByte] = field(default_factory=dict)
 
 
@@ -111,9 +114,25 @@ def check_options(options: PlanOptions, model: Model) -> None:
     if options.effort is not None and options.layout != "packed":
         what = f"the layout {options.layout} has no search, and so takes no effort"
         raise TmmuError("INVALID_BINDING", what, fix="drop it, or choose --layout packed", binding="effort")
+    if options.symbolic:
+        _check_symbolic(options, model)
     if options.effort is not None and not 0 <= options.effort < EFFORT_END:
         fix = f"give a number below {EFFORT_END}"
         raise TmmuError("INVALID_BINDING", f"the effort is {options.effort}", fix=fix, binding="effort")
+
+
+def _check_symbolic(options: PlanOptions, model: Model) -> None:
+    """Raise INVALID_BINDING unless offsets can follow from sizes: slots, an open dimension, nothing fixed."""
+    if options.layout != "slots" or options.fallback is not None:
+        what = f"the layout {options.layout}" if options.layout != "slots" else f"the fallback {options.fallback}"
+        what, fix = f"{what} has no expression for an offset", "plan with --layout slots, without --fallback"
+    elif not model.bindings.ranges:
+        what, fix = "no dimension is open, so that all offsets are numbers", "give a range: --dim NAME=1..8"
+    elif options.fixed or any(tensor.fixed_offset is not None for tensor in model.tensors):
+        what, fix = "a tensor has a fixed offset, and offsets move with the shape", "leave --fix or --symbolic out"
+    else:
+        return
+    raise TmmuError("INVALID_BINDING", what, place=f"model {model.name!r}", fix=fix, binding="symbolic")
 
 
 def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:

@@ -35,6 +35,7 @@ from tmmu.plans import columns as table
 from tmmu.plans.allocation import Allocation, Arena
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
+from tmmu.plans.shapes import compute_peaks, live_at_each_step
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ def plan_memory(
         problem, refused = replace(alias.storages, address_token=options.address_token), alias.refused
         dtypes, tensors = _tensors(run, live, alias, written, mode)
         ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
-        sizes = envelope.build_envelope(run.tensors, ordered.bindings.ranges, options.replan_policy)
+        sizes = envelope.build_envelope(
+            run.tensors, ordered.bindings.ranges, options.replan_policy, symbolic=options.symbolic
+        )
         fixed_at = {run.tensors[t].name: place.byte for t, place in sorted(staying.items())}
         del run, live, alias, written  # free their memory before addresses take as much
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
@@ -167,14 +170,9 @@ def _needed_columns(written: dict[str, Any]) -> dict[str, Any]:
 def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution, steps: int) -> tuple[Usage, ...]:
     """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each."""
     result = []
-    birth, gone = storages.birth, storages.death + 1
-    # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
-    exact: type = object if sum(problem.bytes) >= 1 << 63 else np.int64
-    for a in range(len(problem.arenas)):
+    for a, (peak, at_peak) in enumerate(compute_peaks(storages, len(problem.arenas), steps)):
         here = storages.arena == a
-        born, ended = birth[here], gone[here]
-        count = _running(born, ended, np.int64(1), steps)
-        live = _running(born, ended, storages.bytes[here].astype(exact), steps)
+        count = live_at_each_step(storages.birth[here], storages.death[here] + 1, np.int64(1), steps)
         joined = any(
             found.arena[k] == a
             and any(
@@ -183,19 +181,11 @@ def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution
             )
             for k, others in problem.conflicts.items()
         )
-        most, peak, opened = int(count.max()), int(live.max()), found.slots.arena.count(a)
+        most, opened = int(count.max()), found.slots.arena.count(a)
         minimal = opened == most and not joined
-        fullest, at_peak = int(count.argmax()), int(live.argmax())  # the first step that reaches each
+        fullest = int(count.argmax())  # the first step that has the most
         result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal))
     return tuple(result)
-
-
-def _running(born: U32, gone: U32, amount: np.int64 | NDArray[Any], steps: int) -> NDArray[Any]:
-    """Return the total amount that is live at each step."""
-    delta = np.zeros(steps + 1, amount.dtype)
-    np.add.at(delta, born, amount)
-    np.subtract.at(delta, gone, amount)
-    return np.cumsum(delta[:steps])
 
 
 def _tensors(

@@ -143,6 +143,7 @@ def replan(
         address_token,
         replan_policy=chosen.value,
         effort=origin.effort,
+        symbolic=plan.envelope is not None and plan.envelope.symbolic,
         fixed=fixed_places(plan),
     )
     made = plan_memory(model, arena_configurations(plan), options, policy=plan.configuration.policy).plan

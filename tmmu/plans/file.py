@@ -34,7 +34,10 @@ def _to_file_value(value: Any) -> Any:
         return value.blob
     if isinstance(value, (Table, Envelope)) or hasattr(value, "__dataclass_fields__"):
         count = {"count": len(value)} if isinstance(value, Steps) else {}
-        return {**count, **{f.name: _to_file_value(getattr(value, f.name)) for f in fields(value)}}
+        stated = {f.name: _to_file_value(getattr(value, f.name)) for f in fields(value)}
+        if stated.get("symbolic") is False:  # the key is there only if it is true
+            del stated["symbolic"]
+        return count | stated
     if isinstance(value, tuple):
         return [_to_file_value(item) for item in value]
     return {key: list(ends) for key, ends in value.items()} if isinstance(value, dict) else value

@@ -111,6 +111,8 @@ def from_object(value: Any) -> StatedPlan | StatedBuffers:
             axes = len(sharding.mesh_axes(origin.shard_spec))
             shards = _shards(value["shards"], len(allocation.tensors), axes)
     envelope = _envelope(value["envelope"], len(allocation.tensors)) if "envelope" in value else None
+    if origin is None and envelope is not None and envelope.symbolic:
+        raise plan_error("envelope.symbolic", "offsets follow from slots, and there is no provenance with slots")
     if origin is not None and envelope is not None and (both := origin.bindings.dims.keys() & envelope.ranges.keys()):
         raise plan_error("envelope.ranges", f"{min(both)!r} is bound already")
     return StatedPlan(Plan(allocation, claims, origin, shards, envelope), hashes)
@@ -276,7 +278,9 @@ def _shards(value: Any, tensors: int, axes: int) -> Shards:
 
 def _envelope(value: Any, tensors: int) -> Envelope:
     """Read the envelope: dimensions with their ranges, and the sizes that depend on them. spec: R6.3"""
-    value = check_keys(value, [f.name for f in fields(Envelope)], "envelope")
+    value = check_keys(value, [f.name for f in fields(Envelope) if f.name != "symbolic"], "envelope", ["symbolic"])
+    if value.get("symbolic", True) is not True:
+        raise unexpected_error("envelope.symbolic", "true, or no such key", value["symbolic"])
     check_one_of(value["policy"], REPLAN_POLICIES, "envelope.policy")
     ranges: dict[str, tuple[int, int]] = {}
     for name, ends in sorted(check_keys(value["ranges"], (), "envelope.ranges", value["ranges"]).items()):
@@ -308,7 +312,7 @@ def _envelope(value: Any, tensors: int) -> Envelope:
     for (name, (low, high)), column in zip(ranges.items(), points.T, strict=True):
         if len(outside := column[(column < low) | (column > high)]):
             raise plan_error("envelope.points", f"expected {name!r} from {low} to {high}, got {int(outside[0])}")
-    return Envelope(value["policy"], ranges, terms, **columns)
+    return Envelope(value["policy"], ranges, terms, **columns, symbolic="symbolic" in value)
 
 
 def _steps(value: Any) -> Steps:

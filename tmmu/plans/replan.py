@@ -44,6 +44,7 @@ def replan_key(plan: Plan) -> bytes:
             shape_envelope_hash(plan.bindings), plan.origin.mode, hashes["arena_config_hash"], plan.origin.ir_hash,
             hashes["shard_spec_hash"], plan.origin.layout, plan.origin.order, donated,
             plan.origin.address_token_digest, SPEC_VERSION,
+            *(["symbolic"] if plan.envelope is not None and plan.envelope.symbolic else []),
         ],
     )  # fmt: skip
 

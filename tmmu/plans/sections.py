@@ -120,7 +120,8 @@ class Envelope:
 
     `ranges` are (low, high), both included, by dimension, in the order of their names. `size` is the row of `terms`
     that gives each tensor's bytes. `points` are shapes, one size for each dimension, and `largest_at` is the shape at
-    which each tensor has its planned size. `policy` is the reaction of a run to a shape outside the envelope.
+    which each tensor has its planned size. `policy` is the reaction of a run to a shape outside the envelope. In a
+    `symbolic` plan the slots have at each shape the sizes that they need there, one behind the other (R6.15).
     """
 
     policy: str
@@ -129,6 +130,7 @@ class Envelope:
     size: U32
     points: U64
     largest_at: U32
+    symbolic: bool = False
 
     def point(self, tensor: int) -> list[int]:
         """Return the shape at which a tensor is largest."""

@@ -277,7 +277,8 @@ def plan(
     wanted = PlanOptions(
         layout=options.layout, order=options.order, replay_token=replay_token(options.seed),
         address_token=options.address_token, fallback=options.fallback,
-        replan_policy=options.replan_policy.upper(), effort=options.effort, fixed=dict(options.fixed),
+        replan_policy=options.replan_policy.upper(), effort=options.effort, symbolic=options.symbolic,
+        fixed=dict(options.fixed),
     )  # fmt: skip
     training = TrainingOptions(mode, options.preset, options.budget)
     configuration = (

@@ -35,6 +35,8 @@ class PlannerOptions:
         The secret token of the layout `hashed`, at least 64 bytes.
     replan_policy
         The policy for a shape outside the ranges of `dims`: "abort" or "replan_at_safepoint".
+    symbolic
+        Whether offsets follow from the sizes at each shape of `dims`, as --symbolic.
     """
 
     layout: str = "packed"
@@ -48,6 +50,7 @@ class PlannerOptions:
     seed: int = 0
     address_token: bytes | None = None
     replan_policy: str = "abort"
+    symbolic: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

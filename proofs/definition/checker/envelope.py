@@ -3,7 +3,8 @@
 A plan for an envelope plans each tensor once, at its largest size. That is sound if no shape in the envelope gives a
 larger size, and if every tensor that takes another tensor's bytes has the other's size at every shape. A witness found
 here is a shape with the sizes at it, computed only from the rows of the plan. The solver shows that none exists
-(`obligations.sizes_over_envelope`). spec: R6.5, R6.6
+(`obligations.sizes_over_envelope`). The offsets of a symbolic plan follow from the sizes at each shape if they do from
+the planned ones. spec: R6.5, R6.6, R6.15
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from tmmu.plans.sections import Plan
 def violations(plan: Plan) -> Iterator[Violation]:
     """Yield every tensor that is not as large as planned, lazily.
 
-    Then yield tensors that share bytes at some shapes only.
+    Then yield tensors that share bytes at some shapes only, and of a symbolic plan storages whose offset does not
+    follow from the slots.
 
     O(terms + tensors), and a search for each distinct size.
     """
@@ -35,6 +37,36 @@ def violations(plan: Plan) -> Iterator[Violation]:
         return
     yield from _sizes(plan, plan.envelope.terms.rows())
     yield from _sharing(plan, plan.envelope.terms.rows())
+    if plan.envelope.symbolic:
+        yield from _prefix_sums(plan)
+
+
+def _prefix_sums(plan: Plan) -> Iterator[Violation]:
+    """Yield what keeps the offsets from being the prefix sums of the slots."""
+    stated = {
+        "layout": (plan.origin.layout, "slots"),
+        "fixed": (", ".join(plan.origin.fixed), ""),
+    }
+    for field, (found, expected) in stated.items():
+        if found != expected:
+            what = f"offsets follow from sizes in the layout slots, without fixed ones; {field} is {found}"
+            yield Violation(
+                Obligation.SIZES_OVER_ENVELOPE, what, field=f"provenance.{field}", stated=found, recomputed=expected
+            )
+            return
+    s, t, slots, end = plan.allocation.storages, plan.allocation.tensors, plan.slots, [0] * len(plan.allocation.arenas)
+    offsets = []
+    for a, size, alignment in zip(slots.arena.tolist(), slots.bytes.tolist(), slots.alignment.tolist(), strict=True):
+        offsets.append(-(-end[a] // alignment) * alignment)
+        end[a] = offsets[-1] + size
+    expected_offsets = np.array(offsets, object)[slots.of]
+    for k in np.flatnonzero(s.offset.astype(object) != expected_offsets).tolist():
+        name = t.name[int(np.flatnonzero(t.storage == k)[0])] if (t.storage == k).any() else f"storage {k}"
+        found, expected = str(int(s.offset[k])), str(expected_offsets[k])
+        what = f"{name} begins at byte {found}, and its slot at byte {expected}, behind the slots before it"
+        yield Violation(
+            Obligation.SIZES_OVER_ENVELOPE, what, (name,), field="storages.offset", stated=found, recomputed=expected
+        )
 
 
 def _sizes(plan: Plan, rows: list[Row]) -> Iterator[Violation]:

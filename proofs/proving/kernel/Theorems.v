@@ -1,7 +1,7 @@
 (** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ProgressProof
-  ClaimsProof.
+  ClaimsProof Scan ScanProof Symbolic SymbolicProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -54,6 +54,30 @@ Theorem no_smaller_footprint word a : accepts word = true \/ accepts_lifetimes w
   least_footprint word a = true -> LeastFootprint (memory_of word) a.
 Proof. intros H F. apply memory_checked in H. eapply least_footprint_spec; eauto. Qed.
 
+(** A symbolic plan that the program accepts with its slots is as safe at every shape, with the offsets of that shape. *)
+Theorem accepted_symbolic_plans_are_safe_at_every_shape word : accepts word = true \/ accepts_lifetimes word = true ->
+  accepts_slots word = true -> accepts_symbolic word = true ->
+  forall size room, ShapeFits (memory_of word) size room ->
+  let p := at_shape (memory_of word) size room in
+  NoLiveOverlap p /\ NoReuse p /\ WellPlaced p /\ (StoragesKeptApart (memory_of word) -> StoragesKeptApart p).
+Proof.
+  intros H S Y size room F. pose proof (memory_checked word H) as M. pose proof (storages_fit_slots _ M S) as Fits.
+  destruct (symbolic_spec _ Y Fits) as [P A]. pose proof (slots_take_turns _ M S) as T. cbv zeta.
+  destruct (safe_at_shape _ T Fits (well_placed _ (all_placed _ M)) P A size room F) as (N & R & W).
+  split; [exact N|]. split; [exact R|]. split; [exact W | apply kept_apart_at_shape; auto].
+Qed.
+
+(** The planner's rule for slots: for all lifetimes that come by birth, storages of one slot live at no common step, and if
+    there is a slot, there is a step at which no fewer storages live than there are slots. No assignment has fewer slots,
+    since storages that live at one step need different ones. *)
+Theorem linear_scan_is_right_and_has_no_slot_to_spare from l : comes_by_birth from l ->
+  length (linear_scan l) = length l /\
+  (forall i k x y s, nth_error l i = Some x -> nth_error l k = Some y -> i <> k ->
+     nth_error (linear_scan l) i = Some s -> nth_error (linear_scan l) k = Some s ->
+     forall t, alive t x = true -> alive t y = true -> False) /\
+  (slots_opened l = O \/ exists t, (slots_opened l <= load t l)%nat).
+Proof. exact (linear_scan_spec from l). Qed.
+
 Print Assumptions checked_plans_run_as_private.
 Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
@@ -63,3 +87,5 @@ Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.
 Print Assumptions claimed_footprints_hold.
 Print Assumptions no_smaller_footprint.
+Print Assumptions accepted_symbolic_plans_are_safe_at_every_shape.
+Print Assumptions linear_scan_is_right_and_has_no_slot_to_spare.

@@ -3,7 +3,8 @@
 The size is taken from the plan's own rows, as an SMT term over constants that represent dimensions. The query asks for
 a shape inside the envelope that makes the size negative or larger than planned, or a divisor less than one. A second
 answer, about the envelope only, shows that the ranges are not empty. One more query shows why the largest sizes
-suffice: storages that are disjoint, aligned and in bounds stay so when they shrink. spec: R6.5
+suffice: storages that are disjoint, aligned and in bounds stay so when they shrink. Of a symbolic plan another shows
+that they stay so when they are prefix sums of smaller slots. spec: R6.5, R6.15
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proofs.proving.lemmas.plan.shrinking import SMALLER_PARTS
+from proofs.proving.lemmas.plan.shrinking import SMALLER_PARTS, SMALLER_SUMS
 from proofs.proving.solvers import Solver
 from tmmu.core.dims.table import OPS, Row
 from tmmu.plans.sections import Plan
@@ -74,13 +75,15 @@ def _term(row: Row) -> str:
 
 
 def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
-    """Yield the query that shrinking is safe, then one for each distinct size and planned bytes.
+    """Yield the queries that shrinking is safe, then one for each distinct size and planned bytes.
 
-    Each query comes with the first tensor of that size, the first query with None.
+    Each query comes with the first tensor of that size, those about shrinking with None.
     """
     assert plan.envelope is not None  # checked by the caller
     rows, ranges = plan.envelope.terms.rows(), list(plan.ranges.values())
     yield None, SMALLER_PARTS.query()
+    if plan.envelope.symbolic:
+        yield None, SMALLER_SUMS.query()
     asked: set[tuple[int, int]] = set()
     for t, claim in enumerate(zip(plan.envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), strict=True)):
         if claim not in asked:

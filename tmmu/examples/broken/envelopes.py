@@ -10,9 +10,10 @@ import numpy as np
 from tmmu.core.columns import build_column
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
-from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row
+from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right, row
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.examples.broken.other_model import handed_out_with, plan_of
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Envelope, Plan
 
 if TYPE_CHECKING:
@@ -98,6 +99,19 @@ def in_place_of_what_shrinks_as_it_grows() -> Plan:
     nodes = (Node("make", "MatMul", (0, 0), (1,)), Node("relu", "Relu", (1,), (2,)))
     model = Model("shrinks", tensors, nodes, (Body(-1, "", (0,), (2,)),), bindings=Bindings(ranges={"n": (1, 1000)}))
     return in_place(right(model), "b", "a")
+
+
+@wrong("sizes_over_envelope", "b", field="storages.offset")
+def symbolic_offset_that_follows_from_no_slot() -> Plan:
+    """Nothing overlaps, but `b` begins 128 bytes behind the end of the slots before its own."""
+    n = symbol("n", 1, 1000)
+    tensors = tuple(
+        Tensor(name, (n,), "float32", Role.INPUT if name == "x" else Role.ACTIVATION, 4000, 4) for name in "xab"
+    )
+    nodes = (Node("first", "MatMul", (0, 0), (1,)), Node("second", "MatMul", (0, 1), (2,)))
+    model = Model("chain", tensors, nodes, (Body(-1, "", (0,), (2,)),), bindings=Bindings(ranges={"n": (1, 1000)}))
+    plan = plan_memory(model, options=PlanOptions(symbolic=True)).plan
+    return moved(plan, "b", "b", 128)
 
 
 @wrong("steps_are_the_model", "tail", field="bytes")
