@@ -17,7 +17,7 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.reading import digest_file
 from tmmu.core.vocabulary import Bindings, NodePart, Shares
-from tmmu.mico import build, source
+from tmmu.mico import build, offsets, source
 from tmmu.mico import weights as constants
 from tmmu.mico.blocks import BlockPlace, blocks_of
 from tmmu.mico.code import ModelCode, StepCode
@@ -77,7 +77,8 @@ def generate(
     Parameters
     ----------
     plan
-        A plan of any layout, of the whole model (not of one rank), at one size, for inference.
+        A plan of any layout, of the whole model (not of one rank), at one size, for inference. Of a symbolic plan only
+        a header is written, which computes sizes and offsets from a shape.
     model
         The path of the ONNX model, whose weights are read as onnx reads them.
     folder
@@ -116,6 +117,9 @@ def generate(
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
         raise PlanNotProved(answer)
+    if plan.envelope is not None and plan.envelope.symbolic:
+        _write(folder, {f"{name}.h": _encode(offsets.write_offsets(plan, name, answer.line))})
+        return [os.path.join(folder, f"{name}.h")]
     _check_scope(plan)
     digest = None if plan.provenance is None else plan.provenance.source_digest
     network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, {read, digest or read})
@@ -175,7 +179,8 @@ def _check_scope(plan: Plan) -> None:
         return TmmuError(code, what, place="the plan", fix=fix, mode="inference")
 
     if plan.envelope is not None:
-        raise refuse("MODE_VIOLATION", "its sizes are open", "plan for one size: --dim NAME=SIZE")
+        fix = "plan for one size (--dim NAME=SIZE), or with --symbolic for the offsets alone"
+        raise refuse("MODE_VIOLATION", "its sizes are open", fix)
     if plan.shards is not None or (plan.provenance is not None and plan.provenance.world_size > 1):
         raise refuse("MODE_VIOLATION", "it is the plan of one rank", "plan the whole model")
     if plan.provenance is not None and plan.provenance.mode != "inference":
