@@ -22,7 +22,7 @@ SETTINGS = """[run]
 branch = true
 parallel = true
 source = proofs, tmmu
-patch = subprocess
+patch = subprocess, fork
 data_file = {folder}/data
 [report]
 include = {include}

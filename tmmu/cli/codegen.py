@@ -51,8 +51,9 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
 
     PLAN, of any layout, is proved against the model first, as verify-plan does. The folder has a struct of the model,
     model_init, model_forward and model_free, the kernels that the model needs, its weights, a program
-    (make; ./model INPUTS OUTPUTS: raw tensors in the order of the graph), a Makefile and a CMakeLists.txt. Of a symbolic
-    plan a header alone is written: functions that compute sizes and offsets from the dimensions of a shape.
+    (make; ./model INPUTS OUTPUTS: raw tensors in the order of the graph), a Makefile and a CMakeLists.txt.
+
+    Of a symbolic plan a header alone is written: functions that compute sizes and offsets from a shape.
 
     \b
     Exit codes: 0 written, 1 REFUTED, 3 UNKNOWN, 4 no plan, no model, or what has no kernel or weights,

@@ -1,7 +1,6 @@
 """The offsets of a symbolic plan as C: a header that computes sizes and offsets from the dimensions of a shape.
 
-A program that loads the header asks for a shape once, and then for each tensor. It needs no library and no memory beside
-a struct. spec: R6.17
+A program asks for a shape once, and then for each tensor. It needs no library, and no memory but a struct. spec: R6.17
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ def write_offsets(plan: Plan, name: str, verdict: str) -> str:
     upper, slots, arenas = name.upper(), plan.slots, plan.allocation.arenas
     lines = [
         "/*", f" * {comment(verdict)}", f" * plan hash {file.compute_hashes(plan)['plan_hash'].hex()}", " *",
-        f" * Call {name}_at with the sizes of a shape. A tensor is then {name}_offset bytes behind the begin of its arena,",
-        f" * which has {name}_plan.footprint bytes. Offsets of another shape are others.", " */",
+        f" * Call {name}_at with the sizes of a shape. A tensor is then {name}_offset bytes behind the begin of its",
+        f" * arena, which needs the footprint in {name}_plan. Another shape has other offsets.", " */",
         f"#ifndef {upper}_H", f"#define {upper}_H", "", "#include <stdbool.h>", "#include <stdint.h>", "",
         f"#define {upper}_ARENAS {len(arenas)}",
         f"#define {upper}_SLOTS {len(slots)}",
@@ -91,8 +90,9 @@ def _functions(plan: Plan, name: str, rows: list[Row], dims: list[str]) -> Itera
     for (unit, (low, high)), dim, size in zip(envelope.ranges.items(), dims, arguments, strict=True):
         if unit in stepped:
             _, first, step = stepped[unit]
-            yield f"    if ({size} < INT64_C({first}) || ({size} - INT64_C({first})) % INT64_C({step}) != 0) return false;"
-            yield f"    const int64_t {dim} = ({size} - INT64_C({first})) / INT64_C({step});"
+            beyond = f"({size} - INT64_C({first}))"
+            yield f"    if ({size} < INT64_C({first}) || {beyond} % INT64_C({step}) != 0) return false;"
+            yield f"    const int64_t {dim} = {beyond} / INT64_C({step});"
         yield f"    if ({dim} < INT64_C({low}) || {dim} > INT64_C({high})) return false;"
     for k, row in enumerate(rows):
         yield f"    const int64_t v{k} = {_term(row, name, dims)};"

@@ -370,6 +370,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/plan.py": (*PLANNER, f"{UNIT}layouts_hashed.py", f"{UNIT}order_memory.py", f"{COMMANDS}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{UNIT}envelope_verify.py", f"{UNIT}replan.py"),
     "tmmu/planner/replan.py": (f"{UNIT}replan.py",),
+    "tmmu/plans/shapes.py": (f"{UNIT}envelope_verify.py", f"{UNIT}planner_plan.py", f"{COMMANDS}cli_run.py"),
     "tmmu/plans/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),
     **{
         f"tmmu/planner/orders/{name}.py": ORDERS

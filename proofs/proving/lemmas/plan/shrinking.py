@@ -9,7 +9,6 @@ spec: V4.3, R6.5, R6.15
 from __future__ import annotations
 
 from proofs.proving.lemmas.engine.statements import Mutant, Statement
-from proofs.proving.lemmas.planner.align_up import ALIGN_UP
 
 SMALLER_PARTS = Statement(
     "smaller_parts_stay_apart",
@@ -29,14 +28,15 @@ SMALLER_SUMS = Statement(
     "prefix_sums_of_smaller_slots_end_no_later",
     "If a slot begins at the end of those before it, rounded up, then a smaller slot behind smaller ones is behind them"
     " too, is aligned, and ends no later.",
-    f"{ALIGN_UP}(declare-const end Int)(declare-const less Int)(declare-const strict Int)"
+    "(define-fun up ((x Int) (a Int)) Int (* a (div (+ x a (- 1)) a)))"
+    "(declare-const end Int)(declare-const less Int)(declare-const strict Int)"
     "(declare-const y Int)(declare-const s Int)",
     ("(<= 1 strict)", "(<= 0 less)", "(<= less end)", "(<= 0 s)", "(<= s y)"),
-    "(and (<= less (align_up less strict)) (= 0 (mod (align_up less strict) strict))"
-    " (<= (+ (align_up less strict) s) (+ (align_up end strict) y)))",
+    "(and (<= less (up less strict)) (= 0 (mod (up less strict) strict))"
+    " (<= (+ (up less strict) s) (+ (up end strict) y)))",
     (Mutant("those before it are larger", "(assume (<= less end))", ""),
      Mutant("the slot is larger", "(assume (<= s y))", ""),
-     Mutant("rounded down", "(+ offset alignment (- 1))", "offset")),
+     Mutant("rounded down", "(+ x a (- 1))", "x")),
 )  # fmt: skip
 """The step of an induction over the slots of an arena. A verdict on a symbolic plan asks it."""
 
