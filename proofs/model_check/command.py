@@ -84,7 +84,7 @@ def command(
 
     \b
     Exit codes: 0 all ended as expected, 1 a run ended otherwise or TLC cannot be run, 2 command line, 4 a LOG is not
-    an event log, 70 internal error.
+    an event log, or contradicts itself, 70 internal error.
     """
     if logs:
         if selection != Selection() or listed or traces is not None:

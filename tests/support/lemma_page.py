@@ -33,11 +33,14 @@ algorithms and systems**: no verdict rests on them.
 
 `prove-lemmas NAME --cases` proves a lemma and prints its cases. Each row has the name of a lemma, its sentence, and its
 mutants. A mutant is a change of one place that makes the lemma false, in a case that is shown. The *vacuity check* of a
-lemma asks for a case in which its hypotheses and its goal, taken from the same text, hold together; `--cases` prints
-that case first. Lemmas about a list are proved by induction over it ([how](engine/induction.py), and
-[which recursion is accepted](../smt/descent.py)). An invariant of a [machine](engine/machine.py) is one lemma with an
-obligation for Init and for each action, which are generated from the machine. The other lemmas are
-[statements](engine/statements.py) about all values of their constants and functions.
+lemma asks for a case, among all integers, in which its hypotheses and its goal, taken from the same text, hold
+together; `--cases` prints that case first. Lemmas about a list are proved by induction over it
+([how](engine/induction.py), and [which recursion is accepted](../smt/descent.py)). An invariant of a
+[machine](engine/machine.py) is one lemma with an obligation for Init and for each action. They are generated from the
+machine, and a check that looks only at them accepts them as an induction. The other lemmas are
+[statements](engine/statements.py) about all values of their constants and functions. Every formula is
+[well sorted](../smt/sorts.py), and [no value is open](../smt/totality.py). A lemma counts as proved only if the lemmas
+that it uses are. [A generator of false lemmas](../../../tests/support/false_lemmas.py) attacks each of these checks.
 
 All are proved under ten seeds of Z3 and by cvc5: [test_every_lemma](../../../tests/nightly/test_every_lemma.py). Many
 also have a written proof that a checker accepts, by `prove-lemmas --proofs DIR`:

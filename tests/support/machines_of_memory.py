@@ -154,7 +154,7 @@ def _coming(constants: Values, step: Step) -> Iterator[Values]:
     for values in named(x=constants["Threads"], lock=range(1, constants["Locks"] + 1)):
         after = {name: step.after[name][values["x"]] for name in ("reads", "writes", "needs", "shared")}
         sets = {letter: after[name].__contains__ for letter, name in (("r", "reads"), ("w", "writes"), ("n", "needs"))}
-        yield {**values, **sets, "s": after["shared"], "stays": after["shared"]}
+        yield {**values, **sets, "readers": after["shared"], "stays": after["shared"]}
 
 
 WRITE_LOCKS = Tie(

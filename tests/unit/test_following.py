@@ -27,6 +27,7 @@ from proofs.model_check.following import (
     pool_generations,
     quota,
     sessions,
+    together,
     zeroing,
 )
 from proofs.model_check.following.log import WrongLog
@@ -88,8 +89,8 @@ def test_every_event_of_the_code_is_known_to_the_readers_of_logs() -> None:
         assert fields == set(log.EVENTS[kind]) or kind == "asked", kind
     read = {
         node.value
-        for reader in follow.READERS
-        for node in ast.walk(ast.parse(Path(reader.__file__).read_text()))
+        for reader in (*follow.READERS, together)
+        for node in ast.walk(ast.parse(Path(str(reader.__file__)).read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert set(log.EVENTS) - read == set()
@@ -510,3 +511,74 @@ def test_a_log_at_a_device_is_refused_and_one_that_is_long_goes_on_after_its_las
     path.write_bytes(START + b"x" * 200_000 + b"\n" + b"y" * 100_000)
     EventLog(path)
     assert path.read_bytes() == START + b"x" * 200_000 + b"\n" + START
+
+
+PASSES: list[tuple[str, dict[str, Any]]] = [
+    ("start", {}), ("session open", {"session": 1}), ("cache open", {"session": 1}), ("cache open", {"session": 2}),
+    ("pass submitted", {"session": 1, "rows": 2}), ("cache pass", {"session": 2, "count": 9}),
+    ("pass completed", {"session": 1}), ("cache pass", {"session": 1, "count": 2}), ("sampled", {"session": 1}),
+    ("pass submitted", {"session": 1, "rows": 1}), ("pass completed", {"session": 1}),
+    ("cache pass", {"session": 1, "count": 1}), ("session closed", {"session": 1}), ("pool closed", {}),
+]  # fmt: skip
+"""A session and its cache, beside a cache that belongs to no session of the log."""
+
+
+def told(*lines: tuple[str, dict[str, Any]]) -> list[log.Event]:
+    return [log.Event(number, kind, fields) for number, (kind, fields) in enumerate(lines, 1)]
+
+
+@pytest.mark.parametrize(
+    ("at", "by", "says"),
+    [
+        (7, [("cache pass", {"session": 1, "count": 3})], "line 8: .* takes 3 tokens, but its pass was of 2"),
+        (4, [("pass submitted", {"session": 1, "rows": 99})], "line 8: .* takes 2 tokens, but its pass was of 99"),
+        (7, [], "line 8: session 1 goes on, but its cache did not take the 2 tokens"),
+        (11, [], "line 12: session 1 goes on"),
+        (8, [PASSES[7]], "line 9: .* takes 2 tokens, but no pass has ended"),
+        (6, [], "line 7: .* takes 2 tokens, but no pass has ended"),
+    ],
+)
+def test_each_pass_of_a_session_is_one_pass_of_its_cache(
+    at: int, by: list[tuple[str, dict[str, Any]]], says: str
+) -> None:
+    """spec: FD9.8"""
+    together.check_events(told(*PASSES))
+    together.check_events(told(*PASSES[:11], *PASSES[:11]))  # the process was killed, and another began
+    with pytest.raises(WrongLog, match=says):
+        together.check_events(told(*PASSES[:at], *by, *PASSES[at + 1 :]))
+
+
+@pytest.mark.parametrize(
+    ("plan_hash", "storages", "is_restored", "says"),
+    [
+        ("a", [1], False, None), ("c", [3], False, None), ("a", [2], True, None),
+        ("a", [2], False, "line 4: the plan has other storages than line 2"),
+        ("c", [1], False, "line 4: plan_hash is not that of the plan that line 2 made"),
+    ],
+)  # fmt: skip
+def test_a_plan_is_applied_under_the_hash_that_it_was_made_with(
+    plan_hash: str, storages: list[int], is_restored: bool, says: str | None
+) -> None:
+    """A plan that the log does not have may be any. spec: U5.22"""
+    asked = {"plan_hash": plan_hash, "storages": storages, "is_restored": is_restored}
+    made = [("planned", {"plan": "a", "storages": [1]}), ("planned", {"plan": "b", "storages": [2]})]
+    events = told(("start", {}), *made, ("asked", asked))
+    if says is None:
+        together.check_events(events)
+    else:
+        with pytest.raises(WrongLog, match=says):
+            together.check_events(events)
+
+
+def test_a_plan_that_is_made_and_applied_in_one_log_is_tied_by_its_hash(tmp_path: Path) -> None:
+    """Another hash in every line that has it, and a log that names the plan as it is. spec: U5.22"""
+    model, made, kept = (str(tmp_path / name) for name in ("m.onnx", "m.plan.cbor", "log"))
+    assert run(["example", "mico-mlp", "-o", model]) == 0
+    assert run(["plan", model, "-o", made, "--layout", "slots", "--events", kept]) == 0
+    assert run(["apply", made, "--events", kept]) == 0
+    events, _ = follow.read_log(Path(kept))
+    (asked,) = [event for event in events if event.kind == "asked"]
+    wrong = Path(kept).read_text().replace(f'"plan_hash": "{asked.fields["plan_hash"]}"', '"plan_hash": "00"')
+    Path(kept).write_text(wrong)
+    with pytest.raises(WrongLog, match="is not that of the plan"):
+        follow.read_log(Path(kept))

@@ -1,6 +1,6 @@
 """Transition systems as text: what obligations are made of a machine, and that a wrong machine is refuted or refused.
 
-spec: V4.9, V4.14
+spec: V4.9, V4.14, V4.20
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from proofs.proving.lemmas import families
 from proofs.proving.lemmas.engine.family import Family
 from proofs.proving.lemmas.engine.machine import Inductive, Machine, MachineRule, Without
 from proofs.proving.lemmas.engine.proving import prove_all
-from proofs.proving.lemmas.engine.statements import Mutant, World
+from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
 
 POOL = Machine(
     "pool",
@@ -62,6 +62,7 @@ def test_the_obligations_assume_the_invariant_and_conclude_it_of_the_next_state(
     )  # fmt: skip
     assert stay.goal == f"(and {' '.join(NEXT)} (<= used used_next) (= used_next used))"
     (promise,) = POOL.lemmas()[1:]
+    assert isinstance(promise, Statement)
     assert (promise.hypotheses, promise.goal) == (("(<= 0 room)", *INVARIANT, "(taken x)"), "(< 0 used)")
 
 
@@ -99,7 +100,7 @@ def acting(text: str, *mutants: Without) -> Machine:
     ],
 )
 def test_a_machine_with_a_wrong_place_is_not_proved(wrong: Machine) -> None:
-    lemma = Inductive("wrong", "Wrong.", tuple(wrong.statement(rule) for rule in (wrong.init, *wrong.actions)))
+    lemma = Inductive("wrong", "Wrong.", wrong.obligations(), wrong)
     (report,) = prove_all([Family("here/pool", (lemma,))])
     assert report.verdict in ("REFUTED", "UNKNOWN")
     assert report.open

@@ -56,6 +56,7 @@ def test_white_space_and_comments_mean_nothing() -> None:
         ("(a", "bracket is never closed"), ("a)", "closes that was never opened"),
         ("(a))", "closes that was never opened"), ("a) (b", "closes that was never opened"),
         ('(a "b")', "an SMT-LIB symbol"), ("(a |b|)", "an SMT-LIB symbol"),
+        ("; a\r(b)", "printable ASCII"), ("(a\u00a0b)", "printable ASCII"), ("\u0663", "printable ASCII"),
         ("a b", "expected one expression, got 2"),
         ("", "expected one expression, got 0"),
     ],
@@ -153,6 +154,10 @@ def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> 
         ("(declare-datatypes ((T 0)) (((nil) (b (r T)))))", "cannot be defined"),
         ("(declare-datatypes ((T 0)) (((a) (b (a Int) (r T)))))", "occurs twice"),
         ("(declare-datatypes ((T 0)) (((a (x Int)) (b (r T)))))", "other than one list type"),
+        ("(declare-datatypes ((T 0)) (((a) (b! (r T)))))", "is not a name"),
+        ("(define-fun f ((l L)) Int (ite true 1 false))", "sorts Int, Bool"),
+        ("(define-fun f ((l L)) Int (sum 1))", "sum takes L, not Int"),
+        ("(define-fun f ((l L)) Bool (sum l))", "has the sort Int, expected Bool"),
     ],
 )
 def test_a_definition_that_may_not_end_is_refused(text: str, reason: str) -> None:
@@ -290,13 +295,46 @@ def test_a_part_of_the_cell_means_nothing_else(name: str) -> None:
         induction.queries(false_lemma(), known, {})
 
 
-@pytest.mark.parametrize("term", ["(let ((rest_of_list l)) x)", "(ite true (cell its_head rest_of_list) nil)"])
-def test_no_term_moves_a_hypothesis_away_from_the_rest_of_the_list(term: str) -> None:
+def test_no_term_moves_a_hypothesis_away_from_the_rest_of_the_list() -> None:
     """Terms stand for other variables; whatever binds in them, the list stays where it is."""
     known = descent.check_definitions(LIST + SUM)
+    term = "(let ((most (sum rest_of_list))) (+ most x))"
     lemma = false_lemma(claim="(=> (= x x) (= 7 (sum l)))", hypotheses=({"x": term, "l": term},))
     (hypothesis,) = induction.queries(lemma, known, {})[1].hypotheses
     assert hypothesis == ["=>", ["=", parse_one(term), parse_one(term)], ["=", "7", ["sum", "rest_of_list"]]]
+
+
+@pytest.mark.parametrize(
+    ("term", "reason"),
+    [
+        ("0.5", "'0.5' is not defined"), ("true", "has the sort Bool, expected Int"),
+        ("(let ((rest_of_list nil)) x)", "cannot be bound"), ("(sum l)", "'l' is not defined"),
+        ("(ite true (cell its_head rest_of_list) nil)", "has the sort L, expected Int"),
+        ("(div 1 x)", "may divide by 0"), ("(head rest_of_list)", "may take the empty list apart"),
+    ],
+)  # fmt: skip
+def test_a_term_has_the_sort_of_the_variable_that_it_replaces_and_a_value(term: str, reason: str) -> None:
+    """spec: V4.16, V4.17"""
+    known = descent.check_definitions(LIST + SUM)
+    with pytest.raises(NoInduction, match=reason):
+        induction.queries(false_lemma(claim="(=> (= x x) (= 7 (sum l)))", hypotheses=({"x": term},)), known, {})
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"claim": "(= x (sum 7))"}, "sum takes L, not Int"), ({"claim": "(sum l)"}, "has the sort Int, expected Bool"),
+        ({"claim": "(= 7 (sum l) y)"}, "'y' is not defined"),
+        ({"claim": "(= 7 (head l))"}, "take the empty list apart"),
+        ({"claim": "(= 7 (mod 7 x))"}, "may divide by 0"), ({"over": "x"}, "'x' is not a list"),
+        ({"hypotheses": ({"y": "7"},)}, "has no variable 'y'"),
+    ],
+)  # fmt: skip
+def test_a_claim_is_true_or_false_whatever_its_variables_are(changed: dict[str, object], reason: str) -> None:
+    """spec: V4.16, V4.17"""
+    known = descent.check_definitions(LIST + SUM)
+    with pytest.raises(NoInduction, match=reason):
+        induction.queries(false_lemma(**changed), known, {})
 
 
 def test_a_lemma_may_be_used_at_any_terms_once_it_is_proved() -> None:

@@ -177,8 +177,9 @@ def test_the_lemmas_are_about_every_place_of_an_axis(monkeypatch: pytest.MonkeyP
     """If each place held all, each element would be held, and twice, at any two places. spec: R7.25"""
     with Z3(EVERYTHING) as solver:
         for element, one, other in product((-1, 0, 5, 6), range(-1, 5), range(-1, 5)):
-            values = f"(= places 3) (= chunk 2) (= element {element}) (= one {one}) (= other {other})"
-            each, twice = (lemma._replace(hypotheses=(values, *lemma.hypotheses[4:])) for lemma in STATEMENTS)
+            asked = {"places": 3, "chunk": 2, "element": element, "one": one, "other": other}
+            values = ["(<= 1 chunk)", *(f"(= {name} (- {7 + value} 7))" for name, value in asked.items())]
+            each, twice = (lemma._replace(hypotheses=(*values, *lemma.hypotheses[5:])) for lemma in STATEMENTS)
             monkeypatch.setattr(cover, "STATEMENTS", [each, twice])
             found = SAT if 0 <= one < other < 3 else "the solver answers 'unsat\\nunsat'"  # no such places
             right = f"{twice.name}: {found}" if 0 <= element < 6 else f"{each.name}: {SAT}"

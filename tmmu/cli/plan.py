@@ -256,6 +256,8 @@ def _plan_model(
         begun.append(time.perf_counter_ns())
         if request.jobs is None:
             _check_plans(found, doing)
+        if log is not None:
+            _log_plans(found, log)
         begun.append(time.perf_counter_ns())
     except TmmuError as error:
         error.in_file(model)
@@ -296,6 +298,15 @@ def _plan_stages(found: PlannedModel, spec: dict[str, Any] | None, rank: int | N
         return planned
 
     found.stages.extend(ranks.plans(found.task.graph, spec, rank, timed))
+
+
+def _log_plans(found: PlannedModel, events: EventLog) -> None:
+    """Log each plan with its hash and its storages, so that a log of its use can be compared with it."""
+    from tmmu.plans.file import plan_identity
+    from tmmu.runtime.apply import list_storages
+
+    for one in chain.from_iterable(plans for _, _, plans in found.stages):
+        events("planned", plan=plan_identity(one).hex(), storages=list_storages(one))
 
 
 def _check_plans(found: PlannedModel, doing: Doing) -> None:

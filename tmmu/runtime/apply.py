@@ -195,13 +195,6 @@ def _describe_request(
     plan: Plan, sizes: list[int], budget: int | None, *, is_fresh: bool, is_restored: bool, failures: int
 ) -> dict[str, Any]:
     """Return the log fields of a plan to apply: the memory that it needs, and the storages of each arena."""
-    s = plan.allocation.storages
-    names = plan.allocation.tensors.name.list()
-    first: dict[int, str] = {}
-    for row, storage in enumerate(plan.allocation.tensors.storage.tolist()):
-        first.setdefault(storage, names[row])
-    columns = (s.arena, plan.slots.of, s.offset, s.bytes, s.birth, s.death)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
     return {
         "plan_hash": file.plan_identity(plan).hex(),
         "arenas": [{"name": arena.name, "reuse": arena.reuse} for arena in plan.allocation.arenas],
@@ -213,8 +206,22 @@ def _describe_request(
         "is_restored": is_restored,
         "steps": len(plan.allocation.steps),
         "iterates": bool(plan.allocation.bodies.iterates.any()),
-        "storages": [[first[k], *row] for k, row in enumerate(rows)],
+        "storages": list_storages(plan),
     }
+
+
+def list_storages(plan: Plan) -> list[list[Any]]:
+    """Return a row for each storage as events state it.
+
+    A row has the first tensor of the storage, its arena, slot, offset and bytes, and its birth and death.
+    """
+    s = plan.allocation.storages
+    names = plan.allocation.tensors.name.list()
+    first: dict[int, str] = {}
+    for row, storage in enumerate(plan.allocation.tensors.storage.tolist()):
+        first.setdefault(storage, names[row])
+    columns = (s.arena, plan.slots.of, s.offset, s.bytes, s.birth, s.death)
+    return [[first[k], *row] for k, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))]
 
 
 def _fill(memory: MappedMemory, contents: Contents | None) -> None:

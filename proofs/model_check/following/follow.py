@@ -20,6 +20,7 @@ from proofs.model_check.following import (
     scans,
     sealed_logs,
     sessions,
+    together,
     write_locks,
     zeroing,
 )
@@ -39,10 +40,12 @@ READERS = (
 def read_log(file: File) -> tuple[list[Event], list[Path]]:
     """Return the events of a log, and every path in it.
 
-    Raises `WrongLog`, also if no path is found: a log without a step of any module would not be checked.
+    Raises `WrongLog`, also if two lines contradict each other, or no path is found: a log without a step of any module
+    would not be checked.
     """
     try:
         events = log.read(file)
+        together.check_events(events)
         paths = list(chain.from_iterable(reader.paths(events) for reader in READERS))
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error

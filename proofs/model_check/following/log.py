@@ -126,6 +126,7 @@ EVENTS: dict[str, dict[str, Check]] = {
     "join": {"storage": _count, "pool": _count},
     "open pool": {"storage": _count, "pool": _count},
     "pooled": {"pools": _count},
+    "planned": {"plan": _text, "storages": _rows(_text, _count, _count, _size, _size, _count, _count)},
     "asked": {
         "plan_hash": _text, "arenas": _arenas, "mappings": _sizes, "budget": _budget, "granted": _truth,
         "allocation_failures": _count, "is_fresh": _truth, "is_restored": _truth, "steps": _count, "iterates": _truth,

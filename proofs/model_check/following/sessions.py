@@ -22,7 +22,7 @@ ACTIONS = {
     "session closed": "EndSession",
 }  # fmt: skip
 NOT_FOLLOWED = ("rows", "token")
-"""Fields that the module does not have."""
+"""Fields that the module does not have. `together` compares the rows with the cache."""
 
 
 @dataclass

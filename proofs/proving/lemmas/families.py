@@ -101,7 +101,7 @@ def select_families(wanted: Sequence[str]) -> list[Family]:
     A file is named by its stem, by its name, by its name with its folder, or by its path in the repository. Raises
     ValueError for any other name.
 
-    >>> [family.file for family in chosen(["proofs/proving/lemmas/plan/tenancy.py", "zeroing"])]
+    >>> [family.file for family in select_families(["proofs/proving/lemmas/plan/tenancy.py", "zeroing"])]
     ['plan/tenancy', 'planner/zeroing']
     """
     called = {

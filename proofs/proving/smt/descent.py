@@ -1,11 +1,12 @@
-"""Check that recursive definitions end.
+"""Check that recursive definitions end, and that all definitions are well sorted.
 
 A solver takes a `define-fun-rec` as an axiom, and one without end proves anything.
 
 A text of definitions is accepted only if each recursive function takes one of its lists apart from the front: it asks
 whether the list is empty and, in the other case, it calls itself only on the rest of that same list. Such a function
 has a value for every list, its axiom can be satisfied, and it makes nothing true that was not true before. Every symbol
-must be known: built in, a parameter, or defined earlier by the text. spec: V4.8
+must be known: built in, a parameter, or defined earlier by the text. `totality` checks that the value depends on no
+selector of the empty list and on no division by 0. spec: V4.8, V4.16
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from proofs.proving.smt import sorts
 from proofs.proving.smt.expressions import Expression, called_function, parse, text_of, walk
+from proofs.proving.smt.sorts import Signature
 
 BUILT_IN = frozenset(
     {"and", "or", "not", "=>", "=", "distinct", "ite", "+", "-", "*", "div", "mod", "<", "<=", ">", ">="}
@@ -47,10 +50,11 @@ class Function(NamedTuple):
 
 @dataclass
 class Definitions:
-    """The list types and functions that a text defines, by name."""
+    """The list types and functions that a text defines, by name, and the sorts of all of them."""
 
     lists: dict[str, ListType] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+    signature: Signature = field(default_factory=Signature)
 
     def selectors(self) -> set[str]:
         """Return every selector of every list type."""
@@ -67,7 +71,8 @@ def check_definitions(text: str) -> Definitions:
     """Accept list types, definitions, and recursive definitions that descend. Raises `Unfounded` for anything else.
 
     Linear in the text. An accepted text has exactly one meaning, a total function, for each meaning of `div` and `mod`
-    by 0, which SMT-LIB leaves open.
+    by 0 and of selectors of the empty list, which SMT-LIB leaves open. `totality.check_total` refuses a definition that
+    depends on them.
     """
     known = Definitions()
     for form in parse(text):
@@ -75,6 +80,7 @@ def check_definitions(text: str) -> Definitions:
             case ["declare-datatypes", *_]:
                 made = _list_type(form, known)
                 known.lists[made.name] = made
+                _read_sorts(form, known)
             case ["define-fun" | "define-fun-rec" as kind, str(name), list(parameters), str(sort), body]:
                 function = Function(name, _parameters(parameters, known), body)
                 _new(name, known)
@@ -84,9 +90,27 @@ def check_definitions(text: str) -> Definitions:
                 if kind == "define-fun-rec":
                     _descends(function, known)
                 known.functions[name] = function
+                _check_sorts(function, sort, known)
             case _:
                 raise Unfounded(f"{text_of(form)[:60]!r} is not the definition of a list type or a function")
     return known
+
+
+def _read_sorts(form: Expression, known: Definitions) -> None:
+    """Declare a list type, its constructors and its selectors."""
+    try:
+        known.signature.read(form)
+    except sorts.IllSorted as error:
+        raise Unfounded(str(error)) from error
+
+
+def _check_sorts(function: Function, sort: str, known: Definitions) -> None:
+    """Declare a function, and check that its body has its sort."""
+    try:
+        known.signature.declare(function.name, [each for _, each in function.parameters], sort)
+        sorts.check_sort_of(function.body, sort, known.signature, dict(function.parameters))
+    except sorts.IllSorted as error:
+        raise Unfounded(f"{function.name}: {error}") from error
 
 
 def _new(name: str, known: Definitions) -> None:

@@ -1,8 +1,9 @@
 """Read, print and substitute S-expressions of SMT-LIB, for the texts of proofs.
 
 An expression is a symbol (a `str`) or a list of expressions. No function here recurses, so that depth costs no stack.
-Quoted symbols and string literals are refused: the texts of this package need none, and without them no text can be
-misread.
+Quoted symbols, string literals and any character that is not printable ASCII, a tab or a line feed are refused: the
+texts of this package need none, and without them no text can be misread. To a solver, for example, a carriage return
+may end a comment.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ Expression = str | list["Expression"]
 
 _TOKENS = re.compile(r"([()]|[^\s()|\";]+)")
 _SPACE = re.compile(r"(?:\s|;[^\n]*)*")
+_FOREIGN = re.compile(r"[^\t\n -~]")
 
 
 def parse(text: str) -> list[Expression]:
     """Return all expressions of `text`, in order.
 
-    Raises ValueError if brackets do not balance or a token is not a symbol.
+    Raises ValueError if brackets do not balance, a token is not a symbol, or a character is not one of SMT-LIB's.
 
     >>> parse("(a (b) 1) c")
     [['a', ['b'], '1'], 'c']
     """
+    if foreign := _FOREIGN.search(text):
+        raise ValueError(f"expected printable ASCII, got {foreign[0]!r}")
     top: list[Expression] = []
     open_lists: list[list[Expression]] = [top]
     at = _end_of_space(text, 0)
@@ -98,7 +102,7 @@ def called_function(expression: Expression) -> str:
 
     Returns "" for a symbol, the empty list, and a list that heads a list.
 
-    >>> called(["f", "x"]), called("f"), called([["_", "is", "nil"], "x"])
+    >>> called_function(["f", "x"]), called_function("f"), called_function([["_", "is", "nil"], "x"])
     ('f', '', '')
     """
     head = expression[0] if isinstance(expression, list) and expression else ""

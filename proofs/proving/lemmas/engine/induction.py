@@ -3,7 +3,9 @@
 A solver refutes any query that it is given, and treats the induction hypothesis like any other hypothesis. A wrong one
 makes a false lemma seem proved. Therefore the queries are generated. The base is the lemma at the empty list. The step
 is the lemma at a cell, under instances of the lemma itself *at the rest of that cell*, and of lemmas that were proved
-before. `check_induction` accepts nothing else as a proof. spec: V4.3, V4.8
+before. `check_induction` accepts nothing else as a proof. Claims are well sorted, and so is each term of an instance:
+it has the sort of the variable that it replaces. No two lemmas about a text have one name.
+spec: V4.3, V4.8, V4.16, V4.17, V4.18
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from functools import cache
 from typing import NamedTuple
 
 from proofs.proving.lemmas.engine.statements import Mutant
-from proofs.proving.smt import descent
+from proofs.proving.smt import descent, totality
 from proofs.proving.smt.descent import SORTS, Definitions, ListType
 from proofs.proving.smt.expressions import BINDERS, Expression, parse_one, substitute, text_of, walk
+from proofs.proving.smt.sorts import BOOL, IllSorted, check_sort_of
 
 SYMBOL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 REST = "rest_of_list"
@@ -91,13 +94,15 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
     Raises
     ------
     NoInduction
-        A hypothesis at anything but the rest of the list, a lemma used before it is proved, an unbound variable, or
-        one whose name or sort has another meaning.
+        A hypothesis at anything but the rest of the list, a lemma used before it is proved, an unbound variable, one
+        whose name or sort has another meaning, a claim or a term of another sort than its place requires, or one
+        whose value depends on a division by 0 or on a selector of the empty list.
     """
     claim = parse_one(lemma.claim)
     if any(item in BINDERS for item in walk(claim) if isinstance(item, str)):
         raise NoInduction(f"{lemma.name} binds names")
     _check_variables(lemma, known)
+    _check_claim(lemma, claim, known)
     if lemma.over is None:
         proof = [Query(dict(lemma.variables), _instances(lemma, earlier), claim)]
     else:
@@ -105,7 +110,7 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
         others = {name: sort for name, sort in lemma.variables.items() if name != lemma.over}
         fields = {f"its_{name}": sort for name, sort in made.fields}
         cell: Expression = [made.cell, *fields, REST]
-        own = tuple(substitute(claim, {**_terms(terms), lemma.over: REST}) for terms in lemma.hypotheses)
+        own = tuple(substitute(claim, {**_terms(lemma, terms), lemma.over: REST}) for terms in lemma.hypotheses)
         proof = [
             Query(others, (), substitute(claim, {lemma.over: made.empty})),
             Query(
@@ -121,18 +126,42 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
 def proofs_of(lemmas: Sequence[Lemma], text: str) -> dict[str, list[Query]]:
     """Return the queries that prove each lemma about a text of definitions, by name, in order.
 
-    Raises `Unfounded` if a definition may not end, and `NoInduction` if a proof would not be an induction.
+    Raises `Unfounded` if a definition may not end or has no single meaning, and `NoInduction` if a proof would not be
+    an induction, or two lemmas have one name.
     """
     known = descent.check_definitions(text)
+    totality.check_total(known)
     earlier: dict[str, Lemma] = {}
     result: dict[str, list[Query]] = {}
     for lemma in lemmas:
+        _check_name(lemma, earlier)
         result[lemma.name] = queries(lemma, known, earlier)
         earlier[lemma.name] = lemma
     return result
 
 
-def _terms(values: Mapping[str, str]) -> dict[str, Expression]:
+def _check_name(lemma: Lemma, earlier: Mapping[str, Lemma]) -> None:
+    """Check that no lemma proved before has this name, so that what a lemma uses is what was proved."""
+    if lemma.name in earlier:
+        raise NoInduction(f"two lemmas have the name {lemma.name}")
+
+
+def find_used(name: str, lemmas: Mapping[str, Lemma]) -> list[str]:
+    """Return the names of the lemmas that a lemma uses, directly or not, each once. Those are proved before it."""
+    found: list[str] = []
+    work = [used for used, _ in lemmas[name].using]
+    while work:
+        used = work.pop()
+        if used not in found:
+            found.append(used)
+            work += [each for each, _ in lemmas[used].using]
+    return found
+
+
+def _terms(lemma: Lemma, values: Mapping[str, str]) -> dict[str, Expression]:
+    """Return the terms that replace variables of a lemma. Raises `NoInduction` for the name of anything else."""
+    if unknown := values.keys() - lemma.variables.keys():
+        raise NoInduction(f"{lemma.name} has no variable {min(unknown)[:60]!r}")
     return {name: parse_one(term) for name, term in values.items()}
 
 
@@ -140,7 +169,9 @@ def _instances(lemma: Lemma, earlier: Mapping[str, Lemma]) -> tuple[Expression, 
     for name, _ in lemma.using:
         if name not in earlier:
             raise NoInduction(f"{lemma.name} uses {name}, which is not proved before it")
-    return tuple(substitute(parse_one(earlier[name].claim), _terms(values)) for name, values in lemma.using)
+    return tuple(
+        substitute(parse_one(earlier[name].claim), _terms(earlier[name], values)) for name, values in lemma.using
+    )
 
 
 def check_induction(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Mapping[str, Lemma]) -> None:
@@ -148,7 +179,7 @@ def check_induction(lemma: Lemma, proof: Sequence[Query], known: Definitions, ea
 
     Examines only the queries, not how they were made. Base and step are the claim at the empty list and at a cell of
     fresh constants. Every hypothesis is an instance of the claim with the list at the rest of that cell, or an instance
-    of a lemma proved before.
+    of a lemma proved before. The terms of an instance have the sorts of the variables that they replace.
     """
     claim = parse_one(lemma.claim)
     if lemma.over is None:
@@ -162,9 +193,12 @@ def check_induction(lemma: Lemma, proof: Sequence[Query], known: Definitions, ea
     for position, query in enumerate(proof):
         _check_constants(lemma, query, made if position else None)
         for hypothesis in query.hypotheses:
-            of_itself = position == 1 and _is_instance(hypothesis, lemma, claim, {str(lemma.over): REST})
-            if not of_itself and not any(_is_instance(hypothesis, e, _read(e.claim), {}) for e in earlier.values()):
-                raise NoInduction(f"{lemma.name}: {text_of(hypothesis)[:80]!r} may not be assumed")
+            found = [(lemma, _match(hypothesis, lemma, claim, {str(lemma.over): REST}))] if position == 1 else []
+            found += [(each, _match(hypothesis, each, _read(each.claim), {})) for each in earlier.values()]
+            wrong = [_find_wrong_term(each, terms, query, known) for each, terms in found if terms is not None]
+            if "" not in wrong:
+                reason = f": {wrong[0]}" if wrong else ""
+                raise NoInduction(f"{lemma.name}: {text_of(hypothesis)[:80]!r} may not be assumed{reason}")
 
 
 def _check_variables(lemma: Lemma, known: Definitions) -> None:
@@ -178,9 +212,31 @@ def _check_variables(lemma: Lemma, known: Definitions) -> None:
         if sort not in SORTS and sort not in known.lists:
             raise NoInduction(f"{lemma.name}: the variable {name} has the unknown sort {sort[:60]!r}")
     if lemma.over is not None:
+        if lemma.variables.get(lemma.over) not in known.lists:
+            raise NoInduction(f"{lemma.name}: {lemma.over[:60]!r} is not a list")
         made = known.lists[lemma.variables[lemma.over]]
         if clash := taken & {REST, *(f"its_{name}" for name, _ in made.fields)}:
             raise NoInduction(f"{lemma.name}: a part of the cell has the name of {min(clash)}, which is defined")
+
+
+def _check_claim(lemma: Lemma, claim: Expression, known: Definitions) -> None:
+    """Check that a claim is true or false, whatever its variables are."""
+    try:
+        check_sort_of(claim, BOOL, known.signature, lemma.variables)
+        totality.check_defined(claim, known, lemma.name)
+    except (IllSorted, totality.Open) as error:
+        raise NoInduction(f"{lemma.name}: {error}") from error
+
+
+def _find_wrong_term(lemma: Lemma, terms: Mapping[str, Expression], query: Query, known: Definitions) -> str:
+    """Return why the terms of an instance cannot replace the variables of its lemma, or "" if they can."""
+    try:
+        for name, term in terms.items():
+            check_sort_of(term, lemma.variables[name], known.signature, query.constants)
+            totality.check_defined(term, known, f"the term for {name}")
+    except (IllSorted, totality.Open) as error:
+        return str(error)
+    return ""
 
 
 def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:
@@ -201,20 +257,25 @@ def _read(claim: str) -> Expression:
     return parse_one(claim)
 
 
-def _is_instance(found: Expression, lemma: Lemma, claim: Expression, fixed: Mapping[str, Expression]) -> bool:
-    """Whether `found` is `claim` with each variable replaced by one term, and those of `fixed` by exactly that term."""
+def _match(
+    found: Expression, lemma: Lemma, claim: Expression, fixed: Mapping[str, Expression]
+) -> dict[str, Expression] | None:
+    """Return the term for each variable of `claim` that makes it `found`, or None if there are none.
+
+    The terms of `fixed` are given. A variable that does not occur has no term.
+    """
     bound: dict[str, Expression] = dict(fixed)
     work = [(claim, found)]
     while work:
         pattern, item = work.pop()
         if isinstance(pattern, str) and pattern in lemma.variables:
             if bound.setdefault(pattern, item) != item:
-                return False
+                return None
         elif isinstance(pattern, str) or isinstance(item, str):
             if pattern != item:
-                return False
+                return None
         else:
             if len(pattern) != len(item):
-                return False
+                return None
             work.extend(zip(pattern, item, strict=True))
-    return True
+    return bound

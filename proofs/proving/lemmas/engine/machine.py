@@ -3,7 +3,8 @@
 As in TLA+, a formula names a variable of a state by its name, and of the next state by its name with a prime. A machine
 gives one lemma that the invariant is inductive (Init establishes it and each action keeps it), and a lemma for each
 property that it promises of a state. An action may assume only the invariant, and it must conclude the same text with
-primes. Therefore nothing can be assumed that no obligation concludes. spec: V4.9, V4.14
+primes. Therefore nothing can be assumed that no obligation concludes. `check_inductive` checks this of the statements
+themselves, however they were made. spec: V4.9, V4.14, V4.20
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Machine:
 
     def lemmas(self) -> tuple[Inductive | Statement, ...]:
         """Return the lemma that the invariant is inductive, and each promise."""
-        inductive = Inductive(f"{self.name}_is_inductive", self.sentence, self.obligations())
+        inductive = Inductive(f"{self.name}_is_inductive", self.sentence, self.obligations(), self)
         return (inductive, *(self.statement(rule) for rule in self.promises))
 
     def rule(self, name: str) -> MachineRule:
@@ -102,6 +103,7 @@ class Inductive(NamedTuple):
     name: str
     sentence: str
     cases: tuple[Statement, ...]
+    machine: Machine
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class MachineMutant:
 def prime(expression: Expression, variables: Mapping[str, object]) -> Expression:
     """Return the formula with each variable as it is in the next state.
 
-    >>> text_of(primed(parse_one("(< (f x) now)"), {"f": 0, "now": 0}))
+    >>> text_of(prime(parse_one("(< (f x) now)"), {"f": 0, "now": 0}))
     '(< (f_next x) now_next)'
     """
     return _renamed(expression, {name: f"{name}{NEXT}" for name in variables})
@@ -286,3 +288,127 @@ def _declared(variables: Mapping[str, tuple[list[Expression], str]], suffix: str
 def conjunction(formulas: list[Expression]) -> str:
     """Return their conjunction as one formula. SMT-LIB has no conjunction of one."""
     return text_of(formulas[0]) if len(formulas) == 1 else text_of(["and", *formulas])
+
+
+class NotInductive(ValueError):
+    """The obligations of a machine do not show that its invariant is inductive."""
+
+
+def check_inductive(lemma: Inductive) -> None:
+    """Check that the obligations of a lemma are an induction over the steps of its machine.
+
+    Examines only the statements, not how they were made. There is one for Init and one for each action. Init concludes
+    the invariant. Each action assumes the invariant and nothing else of the state before it but its own guards; it
+    concludes the invariant of the next state, all of it. Its effects define the next state: each variable by one
+    equation, from the state before it and from variables that are defined without it. What is assumed of the constants
+    and what the invariant calls has the same value in both states. Raises `NotInductive` otherwise.
+    """
+    machine = lemma.machine
+    variables = frozenset(machine.variables)
+    invariant, assumed = _forms(machine.invariant), _forms(machine.assumed)
+    of_state = _find_functions_of_state(machine, variables)
+    _check_rules(lemma)
+    _check_assumed(machine, assumed, variables | of_state)
+    _check_invariant(machine, invariant, of_state)
+    _check_declared(lemma.cases[0], machine, [])
+    _check_case(lemma.cases[0], assumed, [], invariant, _own_forms(machine.init, variables))
+    for case, rule in zip(lemma.cases[1:], machine.actions, strict=False):
+        _check_declared(case, machine, [NEXT])
+        after = [prime(clause, machine.variables) for clause in invariant]
+        effects = _check_case(case, assumed, invariant, after, _own_forms(rule, variables))
+        _check_effects(case.name, effects, variables)
+
+
+def _check_rules(lemma: Inductive) -> None:
+    """Check that there is one obligation for Init and one for each action."""
+    rules = (lemma.machine.init, *lemma.machine.actions)
+    if [case.name for case in lemma.cases] != [rule.name for rule in rules]:
+        raise NotInductive(f"{lemma.name}: there is not one obligation for Init and for each action")
+
+
+def _check_assumed(machine: Machine, assumed: list[list[Expression]], of_state: frozenset[str]) -> None:
+    """Check that what is assumed of the constants is of no state."""
+    if named := _find_symbol(assumed, of_state):
+        raise NotInductive(f"{machine.name}: what is assumed of the constants names {named}, which is of a state")
+
+
+def _check_invariant(machine: Machine, invariant: list[list[Expression]], of_state: frozenset[str]) -> None:
+    """Check that the invariant depends on the state only by the variables that it names, since those get the primes."""
+    if named := _find_symbol(invariant, of_state):
+        raise NotInductive(f"{machine.name}: the invariant calls {named}, which is of the state before a step")
+
+
+def _check_declared(case: Statement, machine: Machine, suffixes: list[str]) -> None:
+    """Check that an obligation declares what its machine does, the next state, and parameters without a meaning."""
+    expected = [
+        *_forms(machine.declarations), *_declared(machine.variables, ""), *_forms(machine.definitions),
+        *(form for suffix in suffixes for form in _declared(machine.variables, suffix)),
+    ]  # fmt: skip
+    found = _forms(case.declarations)
+    more = [form for form in found[len(expected) :] if called_function(form) not in ("declare-const", "declare-fun")]
+    if found[: len(expected)] != expected or more:
+        raise NotInductive(f"{case.name} does not declare the constants and the states of its machine")
+
+
+def _check_case(
+    case: Statement,
+    assumed: list[list[Expression]],
+    before: list[list[Expression]],
+    after: list[Expression] | list[list[Expression]],
+    own: list[Expression],
+) -> list[Expression]:
+    """Check what an obligation assumes and concludes. Return its hypotheses that are neither given nor guards."""
+    goal = parse_one(case.goal)
+    concluded = [goal, *goal[1:]] if isinstance(goal, list) and called_function(goal) == "and" else [goal]
+    if absent := [clause for clause in after if clause not in concluded]:
+        raise NotInductive(f"{case.name} does not conclude {text_of(absent[0])[:80]!r}")
+    found = [parse_one(text) for text in case.hypotheses]
+    if absent := [clause for clause in before if clause not in found]:
+        raise NotInductive(f"{case.name} does not assume {text_of(absent[0])[:80]!r}")
+    rest = [formula for formula in found if formula not in assumed and formula not in before and formula not in own]
+    if not before and rest:
+        raise NotInductive(f"{case.name} assumes {text_of(rest[0])[:80]!r}, which is not in its text")
+    return rest
+
+
+def _own_forms(rule: MachineRule, variables: frozenset[str]) -> list[Expression]:
+    """Return the forms of a rule as a statement has them, with variables of the next state by their names."""
+    names = {f"{name}'": f"{name}{NEXT}" for name in variables}
+    return [_renamed(form, names) for form in _forms(rule.text)]
+
+
+def _check_effects(name: str, effects: list[Expression], variables: frozenset[str]) -> None:
+    """Check that formulas define variables of the next state, each once, in an order."""
+    uses: dict[str, set[str]] = {}
+    after = {f"{variable}{NEXT}" for variable in variables}
+    for formula in effects:
+        match formula:
+            case ["=", str(variable), value] if variable in after:
+                pass
+            case ["forall", list(bound), ["=", [str(variable), *places], value]] if variable in after:
+                if [pair[0] for pair in bound] != places:
+                    raise NotInductive(f"{name}: {text_of(formula)[:80]!r} does not define {variable} everywhere")
+            case _:
+                raise NotInductive(f"{name} assumes {text_of(formula)[:80]!r}, which is neither given nor its guard")
+        if variable in uses:
+            raise NotInductive(f"{name} has two effects on {variable}")
+        uses[variable] = {item for item in walk(value) if isinstance(item, str)} & after
+    while ready := [variable for variable, used in uses.items() if not used & uses.keys()]:
+        for variable in ready:
+            del uses[variable]
+    if uses:
+        raise NotInductive(f"{name}: the effect on {min(uses)} depends on itself")
+
+
+def _find_functions_of_state(machine: Machine, variables: frozenset[str]) -> frozenset[str]:
+    """Return the defined functions whose value depends on a variable that is not their parameter."""
+    found: set[str] = set()
+    for form in _forms(machine.definitions):
+        if _find_symbol([form[-1]], variables | found):
+            found.add(str(form[1]))
+    return frozenset(found)
+
+
+def _find_symbol(formulas: list[Expression] | list[list[Expression]], names: frozenset[str] | set[str]) -> str:
+    """Return a symbol of some formulas that is one of the names, or ""."""
+    return next((item for formula in formulas for item in walk(formula) if isinstance(item, str) and item in names), "")

@@ -1,8 +1,8 @@
 """Prove each lemma under several seeds, run its vacuity check, and find the case that refutes each mutant.
 
-PROVED: every query of the proof is discharged under every seed, the vacuity check has a model, and every mutant is
-false in a case that is shown. REFUTED: a mutant is not false, or the vacuity check has no model, so that the lemma may
-be vacuous. Anything else is UNKNOWN. spec: V4.3, V4.8, V4.9
+PROVED: every query of the proof is discharged under every seed, and so are those of the lemmas that it uses. The
+vacuity check has a model, and every mutant is false in a case that is shown. REFUTED: a mutant is not false, or the
+vacuity check has no model, so that the lemma may be vacuous. Anything else is UNKNOWN. spec: V4.3, V4.8, V4.9, V4.18
 """
 
 from __future__ import annotations
@@ -66,7 +66,12 @@ def prove_all(
     Notes
     -----
     A few milliseconds for each query, and a tenth of a second for each process: a minute for everything.
+
+    Raises ValueError if two lemmas have one name, or a lemma is not well formed.
     """
+    names = [lemma.name for family in families for lemma in family.lemmas]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two lemmas have the name {min(twice)}")
     tasks: list[Callable[[], list[LemmaReport]]] = [
         partial(_family, family, solvers, seeds, timeout_s) for family in families
     ]
@@ -95,9 +100,19 @@ def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float
 
 
 def _failed(family: Family, solver: str, seed: int, timeout_s: float) -> dict[str, str]:
-    """Return the lemmas that one solver does not prove under one seed, each with the reason."""
+    """Return the lemmas that one solver does not prove under one seed, each with the reason.
+
+    A lemma that uses one of these is not proved either.
+    """
+    requests = family.requests()
     with SOLVERS[solver](seed_option(solver, seed)) as process:
-        return record.prove(family.requests(), process, timeout_s, family.text)
+        failed = record.prove(requests, process, timeout_s, family.text)
+    resting = {}
+    for lemma in family.lemmas:
+        for used in family.used_by(lemma):
+            if lemma.name not in failed and used in failed:
+                resting[lemma.name] = f"{used}, which it uses, is not proved: {failed[used]}"
+    return failed | resting
 
 
 def seed_option(solver: str, seed: int) -> str:

@@ -19,7 +19,8 @@ PROPERTIES = """
 (define-fun-rec all_fit ((start Int) (size Int) (tenants Tenants)) Bool
   (ite ((_ is vacant) tenants) true
     (and (<= start (offset tenants)) (<= (+ (offset tenants) (bytes tenants)) (+ start size))
-         (= 0 (mod (offset tenants) (alignment tenants))) (all_fit start size (next_tenants tenants)))))
+         (<= 1 (alignment tenants)) (= 0 (mod (offset tenants) (alignment tenants)))
+         (all_fit start size (next_tenants tenants)))))
 (define-fun-rec live_at ((step Int) (tenants Tenants)) Int
   (ite ((_ is vacant) tenants) 0
     (+ (ite (and (<= (birth tenants) step) (<= step (death tenants))) 1 0) (live_at step (next_tenants tenants)))))
@@ -35,7 +36,8 @@ PROPERTIES = """
          (apart_in_bytes (next_slots slots)))))
 (define-fun-rec all_end_by ((byte Int) (slots Slots)) Bool
   (ite ((_ is no_slots) slots) true
-    (and (<= (+ (slot_offset slots) (slot_bytes slots)) byte) (= 0 (mod (slot_offset slots) (slot_alignment slots)))
+    (and (<= (+ (slot_offset slots) (slot_bytes slots)) byte)
+         (<= 1 (slot_alignment slots)) (= 0 (mod (slot_offset slots) (slot_alignment slots)))
          (all_end_by byte (next_slots slots)))))
 
 (define-fun-rec join_changes ((front Changes) (back Changes)) Changes

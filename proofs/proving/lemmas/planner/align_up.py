@@ -12,9 +12,10 @@ from __future__ import annotations
 from proofs.proving.lemmas.engine.statements import Mutant, Statement
 
 ALIGN_UP = (
-    "(define-fun align_up ((offset Int) (alignment Int)) Int (* alignment (div (+ offset alignment (- 1)) alignment)))"
+    "(define-fun align_up ((offset Int) (alignment Int)) Int (ite (<= 1 alignment)"
+    " (* alignment (div (+ offset alignment (- 1)) alignment)) offset))"
 )
-"""The planner's function. A test evaluates both."""
+"""The planner's function. A test evaluates both. No alignment is less than 1; the planner has no value there."""
 
 _INTEGERS = f"{ALIGN_UP}(declare-const offset Int)(declare-const alignment Int)"
 _VALID = ("(<= 1 alignment)",)

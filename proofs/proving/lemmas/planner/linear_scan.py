@@ -46,24 +46,24 @@ MACHINE = Machine(
     ; Slots are numbered from 0.
     (<= 0 opened)
     ; Active storages are done, done storages were born by now, and those that are no longer active have died.
-    (forall ((x Storage)) (=> (active x) (done x)))
-    (forall ((x Storage)) (=> (done x) (<= (birth x) now)))
-    (forall ((x Storage)) (=> (and (done x) (not (active x))) (< (death x) now)))
+    (forall ((s Storage)) (=> (active s) (done s)))
+    (forall ((s Storage)) (=> (done s) (<= (birth s) now)))
+    (forall ((s Storage)) (=> (and (done s) (not (active s))) (< (death s) now)))
     ; Every done storage has one of the opened slots; active ones have different ones.
-    (forall ((x Storage)) (=> (done x) (and (<= 0 (slot x)) (< (slot x) opened))))
-    (forall ((x Storage) (y Storage)) (=> (and (active x) (active y) (distinct x y)) (distinct (slot x) (slot y))))
+    (forall ((s Storage)) (=> (done s) (and (<= 0 (slot s)) (< (slot s) opened))))
+    (forall ((s Storage) (t Storage)) (=> (and (active s) (active t) (distinct s t)) (distinct (slot s) (slot t))))
     ; Free slots are opened slots without an active storage; every other opened slot has one.
-    (forall ((k Int)) (=> (free k) (and (<= 0 k) (< k opened))))
-    (forall ((x Storage)) (=> (active x) (not (free (slot x)))))
-    (forall ((k Int)) (=> (and (<= 0 k) (< k opened) (not (free k)))
-      (and (active (tenant k)) (= k (slot (tenant k))))))
+    (forall ((i Int)) (=> (free i) (and (<= 0 i) (< i opened))))
+    (forall ((s Storage)) (=> (active s) (not (free (slot s)))))
+    (forall ((i Int)) (=> (and (<= 0 i) (< i opened) (not (free i)))
+      (and (active (tenant i)) (= i (slot (tenant i))))))
     ; Two done storages in one slot are never live at one step.
-    (forall ((x Storage) (y Storage)) (=> (and (done x) (done y) (distinct x y) (= (slot x) (slot y)))
-      (or (< (death x) (birth y)) (< (death y) (birth x)))))
+    (forall ((s Storage) (t Storage)) (=> (and (done s) (done t) (distinct s t) (= (slot s) (slot t)))
+      (or (< (death s) (birth t)) (< (death t) (birth s)))))
     ; As many storages as slots were opened were live at one step.
-    (forall ((k Int)) (=> (and (<= 0 k) (< k opened))
-      (and (done (clique k)) (<= (birth (clique k)) crowded) (<= crowded (death (clique k))))))
-    (forall ((k Int) (l Int)) (=> (and (<= 0 k) (< k l) (< l opened)) (distinct (clique k) (clique l))))""",
+    (forall ((i Int)) (=> (and (<= 0 i) (< i opened))
+      (and (done (clique i)) (<= (birth (clique i)) crowded) (<= crowded (death (clique i))))))
+    (forall ((i Int) (j Int)) (=> (and (<= 0 i) (< i j) (< j opened)) (distinct (clique i) (clique j))))""",
     (
         MachineRule(
             "Advance",
@@ -106,7 +106,7 @@ MACHINE = Machine(
         ),
     ),
     World({"Storage": 3}),
-    assumed="(forall ((x Storage)) (<= (birth x) (death x)))",
+    assumed="(forall ((s Storage)) (<= (birth s) (death s)))",
     witnesses=("tenant", "clique", "crowded"),
 )  # fmt: skip
 LEMMAS = MACHINE.lemmas()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from proofs.proving.lemmas.engine.statements import Mutant, Statement
 
-PART = "(define-fun part ((size Int) (ranks Int)) Int (div (+ size ranks (- 1)) ranks))"
-"""The size of a part: the quotient, rounded up because dimensions that do not divide are padded."""
+PART = "(define-fun part ((size Int) (ranks Int)) Int (ite (<= 1 ranks) (div (+ size ranks (- 1)) ranks) 0))"
+"""The size of a part: the quotient, rounded up because dimensions that do not divide are padded; 0 without ranks."""
 
 _DIMENSION = """
 (declare-const size Int)(declare-const ranks Int)(declare-const width Int)

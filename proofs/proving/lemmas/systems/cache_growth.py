@@ -78,6 +78,12 @@ _IN_NEW = """(set (next ?b) (ite (and (= x (head_of larger ?b)) (<= 0 (position_
 _STILL = "(forall ((c Command)) (=> (< 0 (in_flight c)) (= 0 (count c))))"
 _UNREAD = "(forall ((c Command)) (=> (< 0 (in_flight c)) (distinct (of c) kept_capacity)))"
 
+_ONE_HEAD = (
+    "(define-fun heads () Int 1)(define-fun place ((c Int) (h Int) (p Int)) Int p)"
+    "(define-fun head_of ((c Int) (b Int)) Int 0)(define-fun position_of ((c Int) (b Int)) Int b)"
+)
+"""A case with one head, whose tokens are stored by their positions."""
+
 MACHINE = Machine(
     "cache_growth",
     "Every token of every head is where a reader looks for it once its pass has ended, even while the cache grows. A"
@@ -219,7 +225,7 @@ MACHINE = Machine(
              Without("its tokens are forgotten", "(set length 0)")),
         ),
     ),
-    World({"Token": 2, "Command": 2}, 0, 2),
+    World({"Token": 2, "Command": 2}, 0, 2, _ONE_HEAD),
     assumed="""
     ; No two tokens have one place, at any capacity.
     (forall ((c Int) (h Int) (p Int)) (=> (and (<= 0 h) (< h heads) (<= 0 p) (< p c))

@@ -8,7 +8,7 @@ no more of `difference`, `sum` and `nearest` than these state. spec: V4.9
 
 from __future__ import annotations
 
-from proofs.proving.lemmas.engine.machine import Machine, MachineRule, Without
+from proofs.proving.lemmas.engine.machine import NEXT, Machine, MachineRule, Without
 from proofs.proving.lemmas.engine.statements import Mutant, Statement, World
 
 ARITHMETIC = (
@@ -17,7 +17,7 @@ ARITHMETIC = (
         "The difference of two patterns, modulo the number of patterns, is their difference as integers or that plus"
         " the number: always a pattern.",
         "(declare-const modulus Int)(declare-const v Int)(declare-const a Int)",
-        ("(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)"),
+        ("(< 0 modulus)", "(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)"),
         "(and (<= 0 (mod (- v a) modulus)) (< (mod (- v a) modulus) modulus)"
         " (= (mod (- v a) modulus) (ite (<= a v) (- v a) (+ (- v a) modulus))))",
         (Mutant("what is subtracted is not a pattern", "(assume (< a modulus))", ""),
@@ -28,7 +28,7 @@ ARITHMETIC = (
         "a_difference_gives_its_vector_back",
         "Adding a difference to its subtrahend, modulo the number of patterns, gives its minuend.",
         "(declare-const modulus Int)(declare-const v Int)(declare-const a Int)(declare-const d Int)",
-        ("(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)",
+        ("(< 0 modulus)", "(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)",
          "(= d (ite (<= a v) (- v a) (+ (- v a) modulus)))"),
         "(= v (mod (+ a d) modulus))",
         (Mutant("the sum does not wrap", "(= v (mod (+ a d) modulus))", "(= v (+ a d))"),
@@ -58,6 +58,12 @@ _RECORDS = ("vector", "exact", "rounded", "back", "near")
 _STAYS = "\n".join(
     f"(any {r}') (forall ((i Int)) (=> (and (<= 1 i) (<= i synced)) (= ({r}' i) ({r} i))))" for r in _RECORDS
 )
+
+_CONSTANT = (
+    "(define-fun modulus () Int 1)(define-fun step () Int 0)(define-fun nearest ((y Int)) Int y)"
+    "(define-fun difference ((v Int) (a Int)) Int 0)(define-fun sum ((a Int) (d Int)) Int 0)"
+) + "".join(f"(define-fun {name} ((i Int)) Int 0)" for record in _RECORDS for name in (record, f"{record}{NEXT}"))
+"""A case in which every vector is 0, the only pattern."""
 
 MACHINE = Machine(
     "delta_encoding",
@@ -104,7 +110,7 @@ MACHINE = Machine(
             f"""(any v Int) (<= 0 v) (< v modulus) (<= 1 length) (set length {_AT}) (set (vector {_AT}) v)
             (set (exact {_AT}) {_DIFFERENCE}) (set (rounded {_AT}) {_CLOSED_LOOP}) {_READS_ON}""",
             (Mutant("from the first", _DIFFERENCE, "(difference v (vector 1))"),
-             Without("does not wrap", "(= v (sum a (difference v a)))"),
+             Without("does not wrap", "(= p (sum q (difference p q)))"),
              Mutant("open loop", _CLOSED_LOOP, "(nearest (- v (vector length)))"),
              Without("rounded more coarsely", "(<= (* 2 (- (nearest y) y)) step)")),
         ),
@@ -122,12 +128,12 @@ MACHINE = Machine(
              Without("crash takes the records and leaves their number", "(= (exact' i) (exact i))")),
         ),
     ),
-    World({}, 0, 3),
+    World({}, 0, 3, _CONSTANT),
     assumed="""
     (<= 0 step)
     ; The conclusions of the second statement, for all patterns, and of the third, for all differences.
-    (forall ((v Int) (a Int)) (=> (and (<= 0 v) (< v modulus) (<= 0 a) (< a modulus))
-      (and (<= 0 (difference v a)) (< (difference v a) modulus) (= v (sum a (difference v a))))))
+    (forall ((p Int) (q Int)) (=> (and (<= 0 p) (< p modulus) (<= 0 q) (< q modulus))
+      (and (<= 0 (difference p q)) (< (difference p q) modulus) (= p (sum q (difference p q))))))
     (forall ((y Int)) (and (<= (* 2 (- (nearest y) y)) step) (<= (* 2 (- y (nearest y))) step)))""",
     step="""
     ; SyncedIsKept: what is safe stays as it is.

@@ -145,8 +145,8 @@ MACHINE = Machine(
             "a_read_finds_what_was_written_through_its_handle",
             "If a byte was written through a handle that is leased, or that a command is to access, the handle finds"
             " only bytes that were written through it.",
-            f"""(any x Handle) (or (< 0 (leased x)) (< 0 (pending x))) (any a Int) (and {_byte("x", "a")})
-            (= x (content (chunk x) a))
+            f"""(any x Handle) (or (< 0 (leased x)) (< 0 (pending x))) (any byte Int) (and {_byte("x", "byte")})
+            (= x (content (chunk x) byte))
             (gives (forall ((b Int)) (=> (and {_byte("x", "b")}) (= x (content (chunk x) b)))))""",
             (Mutant("a handle that is not held", "(or (< 0 (leased x)) (< 0 (pending x)))", "(given x)"),),
         ),

@@ -11,7 +11,7 @@ from proofs.proving.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.proving.lemmas.engine.statements import Mutant, World
 
 _AT = "(+ (length x) 1)"
-_OPENS = "(and (= f (salt (disk f i))) (= i (place (disk f i))))"
+_OPENS = "(and (= x (salt (disk x i))) (= i (place (disk x i))))"
 
 MACHINE = Machine(
     "sealed_records",
@@ -106,13 +106,13 @@ MACHINE = Machine(
             "what_is_accepted_is_what_was_written",
             "A file whose records open at their places and whose trailer is their number was closed, and holds exactly"
             " the written records, in order.",
-            f"""(any f File) (<= 0 (count f)) (forall ((i Int)) (=> (and (<= 1 i) (<= i (count f))) {_OPENS}))
-            (= (trailer f) (count f))
-            (gives (and (closed f) (= (count f) (length f))
-              (forall ((i Int)) (=> (and (<= 1 i) (<= i (length f))) (= (written f i) (token (disk f i)))))))""",
-            (Mutant("no salt bound", "(= f (salt (disk f i)))", "true"),
-             Mutant("no place bound", "(= i (place (disk f i)))", "true"),
-             Without("no trailer", "(= (trailer f) (count f))")),
+            f"""(any x File) (<= 0 (count x)) (forall ((i Int)) (=> (and (<= 1 i) (<= i (count x))) {_OPENS}))
+            (= (trailer x) (count x))
+            (gives (and (closed x) (= (count x) (length x))
+              (forall ((i Int)) (=> (and (<= 1 i) (<= i (length x))) (= (written x i) (token (disk x i)))))))""",
+            (Mutant("no salt bound", "(= x (salt (disk x i)))", "true"),
+             Mutant("no place bound", "(= i (place (disk x i)))", "true"),
+             Without("no trailer", "(= (trailer x) (count x))")),
         ),
     ),
 )  # fmt: skip

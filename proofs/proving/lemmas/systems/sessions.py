@@ -33,6 +33,12 @@ def _execute(kind: str) -> str:
 
 _OF_X = f"{_X} (= x (owner n))"
 
+_NOTHING_STORED = (
+    "(define-fun kind ((t Int)) Kind Other)(define-fun stored ((s Session) (w Int)) Int 0)"
+    "(define-fun of ((t Int)) Int 0)"
+)
+"""A case in which no weight is stored and no session has a command in flight."""
+
 MACHINE = Machine(
     "sessions",
     "Sessions keep their buffers until their commands have ended, run with all weights, and sample their own steps.",
@@ -127,7 +133,8 @@ MACHINE = Machine(
             "FailedIncomplete", "A session that fails before all its weights are there releases those that are.",
             f"""{_X} {_FAILING} (= 0 (made x)) (not {_WEIGHTS.format(s="x")}) (set (phase x) None) (set (staging x) 0)
             (set (copies x) 0) (set (stored x ?w) 0)""",
-            (Without("though another session uses them", f"(not {_WEIGHTS.format(s='x')})"),), module=("Failed",),
+            (Without("though another session uses them", f"(not {_WEIGHTS.format(s='x')})"),),
+            World({"Session": 2}, 0, 3, _NOTHING_STORED), ("Failed",),
         ),
         MachineRule(
             "Stage", "When all buffers are made and the copy before has ended, the processor stages the next weight.",

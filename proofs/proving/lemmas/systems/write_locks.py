@@ -13,7 +13,7 @@ _HAS_ALL = "(forall ((a Int)) (=> (needs x a) (locks x a)))"
 _MEET = "(or (and (w p) (or (reads t p) (writes t p))) (and (r p) (writes t p)))"
 _KEPT_APART = (
     f"(forall ((t Thread) (p Tile)) (=> (and (distinct t x) {_MEET})"
-    " (exists ((a Int)) (and (n a) (needs t a) (not (and s (shared t)))))))"
+    " (exists ((a Int)) (and (n a) (needs t a) (not (and readers (shared t)))))))"
 )
 _ENDS = """(set (reads x ?p) false) (set (writes x ?p) false) (set (active x) false)"""
 
@@ -58,13 +58,13 @@ MACHINE = Machine(
             "Begin",
             "A thread begins a section with any tiles, and locks that keep it apart from every section that shares a"
             " tile.",
-            f"""(any x Thread) (any r (Tile) Bool) (any w (Tile) Bool) (any n (Int) Bool) (any s Bool)
+            f"""(any x Thread) (any r (Tile) Bool) (any w (Tile) Bool) (any n (Int) Bool) (any readers Bool)
             (forall ((a Int)) (not (needs x a))) (forall ((p Tile)) (and (not (reads x p)) (not (writes x p))))
             {_KEPT_APART}
-            (set (reads x ?p) (r ?p)) (set (writes x ?p) (w ?p)) (set (needs x ?a) (n ?a)) (set (shared x) s)""",
+            (set (reads x ?p) (r ?p)) (set (writes x ?p) (w ?p)) (set (needs x ?a) (n ?a)) (set (shared x) readers)""",
             (Without("disjoint lock sets", _KEPT_APART),
              Mutant("write sets alone", _MEET, "(and (w p) (writes t p))"),
-             Without("readers that write", "(not (and s (shared t)))"),
+             Without("readers that write", "(not (and readers (shared t)))"),
              Without("a thread that needs others already", "(not (needs x a))")),
         ),
         MachineRule(
