@@ -85,9 +85,30 @@ Definition inputs_overlap := small 1 1 [Storage 0 1 1 0 0 0 0 0]
    Tensor 0 0 1 1 0 0 (-1) (-1) 0 (-1) false false false false (-1) (-1) 1 1] [[]] [[]] [] (fun _ => (0, 1)).
 Example inputs_overlap_refused : check inputs_overlap = false /\ ~ CallersTensorsApart inputs_overlap.
 Proof.
-  split; [reflexivity|]. intros H. specialize (H 0 1 0 0). unfold is_tensor, inside in H. cbn in H.
-  cut (0 = 1); [discriminate|]. apply H; auto; lia.
+  split; [reflexivity|]. intros H. destruct (H 0 1 0 0) as (r & S0 & S1); try decided.
+  assert (N : forall i s, Shows inputs_overlap i s -> 0 <= i < 2 -> s = i).
+  { intros i s [j _|j k Vw _] J; [reflexivity|]. destruct Vw. assert (j = 0 \/ j = 1) as [->| ->] by lia; reflexivity. }
+  apply N in S0; [|lia]. apply N in S1; [|lia]. lia.
 Qed.
+
+(** The caller writes [a] and [b] to the same bytes, where [b] is stated as a view of itself, with [a] as its root. *)
+Definition view_of_itself := small 1 4 [Storage 0 4 1 0 0 0 0 0]
+  [Tensor 0 0 4 1 0 0 (-1) (-1) 0 (-1) false false false false (-1) 0 0 0;
+   Tensor 0 0 4 1 0 0 (-1) 1 0 (-1) false false false false (-1) 0 0 1] [[0; 1]] [[]] [] (fun _ => (0, 1)).
+Lemma shows_only_itself r : ~ Shows view_of_itself 1 r.
+Proof.
+  assert (G : forall i s, Shows view_of_itself i s -> i <> 1); [|intros S; exact (G 1 r S eq_refl)].
+  induction 1 as [i N|i s _ _ IH]; intros ->; [apply N; decided | exact (IH eq_refl)].
+Qed.
+Example view_of_itself_refused : check view_of_itself = false /\ ~ CallersTensorsApart view_of_itself.
+Proof.
+  split; [reflexivity|]. intros H. destruct (H 0 1 0 0) as (r & _ & S); try decided. exact (shows_only_itself r S).
+Qed.
+Example callers_view_accepted : check
+  (small 1 4 [Storage 0 4 1 0 0 0 0 0]
+    [Tensor 0 0 4 1 0 0 (-1) (-1) 0 (-1) false false false false (-1) 0 0 0;
+     Tensor 0 0 4 1 0 0 (-1) 0 0 (-1) false false false false (-1) 0 0 1] [[0; 1]] [[]] [] (fun _ => (0, 1))) = true.
+Proof. vm_compute. reflexivity. Qed.
 
 (** Two steps write one tensor. *)
 Definition written_twice := small 2 1 [Storage 0 1 1 0 1 0 0 0]
