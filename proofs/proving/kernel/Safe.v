@@ -143,7 +143,7 @@ Definition WrittenOnce : Prop :=
      writer (tensor_at p w) <> -1 \/ In w (mutates p n) /\ donated (tensor_at p w) = true).
 
 (** V1.6: a view is at its base's bytes. The step that makes it reads its base, which stays and was written by an
-    earlier step or the caller. Therefore no view shows, through other views or directly, a tensor that its own step has
+    earlier step or the caller; the caller's views are of its own tensors. Therefore no view shows, through other views or directly, a tensor that its own step has
     yet to make. *)
 Definition is_view (i : Z) : Prop := base (tensor_at p i) <> -1.
 Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
@@ -151,6 +151,7 @@ Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
   is_tensor b /\ home (tensor_at p v) = home (tensor_at p b) /\
   address_of v = address_of b + shift (tensor_at p v) /\
   0 <= shift (tensor_at p v) /\ shift (tensor_at p v) + bytes (tensor_at p v) <= bytes (tensor_at p b) /\
+  (writer (tensor_at p v) = -1 -> writer (tensor_at p b) = -1) /\
   (writer (tensor_at p v) <> -1 -> Stays b (made (tensor_at p v)) /\ writer (tensor_at p b) < made (tensor_at p v) /\
      In b (reads p (made (tensor_at p v)))) /\
   (forall n, is_step p n -> step_writes n v -> n = made (tensor_at p v)).

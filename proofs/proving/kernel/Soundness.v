@@ -20,7 +20,11 @@ Proof.
   intros v H V. pose proof (shows_spec v H) as S. unfold shows in S. unfold is_view in V.
   destruct (base (tensor_at p v) =? -1) eqn:B; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
-  split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split.
+  split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split; [|split].
+  - intros W. destruct (writer_checked p checked v H) as [(_ & M & _)|(St & _)]; cbv zeta in *; [|unfold is_step in St; lia].
+    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [|lia].
+    destruct (writer_checked p checked (base (tensor_at p v))) as [(? & _)|(_ & ? & _)]; cbv zeta in *;
+      [unfold is_tensor; lia | assumption | lia].
   - intros W. destruct (writer_checked p checked v H) as [?|(_ & M & _)]; cbv zeta in *; [tauto|].
     destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. split; [unfold Stays; lia|]. split; [lia | apply mem_spec; assumption].
   - intros n N [I|[e [L I]]].
