@@ -176,7 +176,7 @@ OF_DEFINITIONS = (
     ("Run", "control never goes on", "| Go n _ => now s <= n /\\", "| Go n _ => now s < now s /\\"),
     ("Run", "control goes back to any step", "| Back e _ => In (e, now s) (loops p)", "| Back e _ => is_step p e"),
     ("Run", "control never goes back", "| Back e _ => In (e, now s) (loops p)", "| Back e _ => False"),
-    ("Run", "all arenas begin at one address", "start (tensor_arena p i) + address_of p i.", "address_of p i."),
+    ("Run", "all arenas begin at one address", "start (tensor_arena p i) + address_of p i.", "start 0 + address_of p i."),
     (
         "Run",
         "memory is read at other addresses",
