@@ -187,9 +187,11 @@ Definition shows (i : Z) (t : tensor) : bool :=
     let b := tensor_at p (base t) in
     let r := tensor_at p (root t) in
     row (base t) (tensors p) &&& row (root t) (tensors p) &&&
-    (home t =? home b) &&& (place b <? place t) &&& (window t =? window b + shift t) &&& (0 <=? shift t) &&& (shift t + bytes t <=? bytes b) &&&
+    (home t =? home b) &&& (place b <? place t) &&&
+    (window t =? window b + shift t) &&& (0 <=? shift t) &&& (shift t + bytes t <=? bytes b) &&&
     (root t =? root b) &&&
-    (if made t =? -1 then (made r =? -1) &&& (made b =? -1) else (made r <? made t) &&& stays b (made t) &&& (writer b <? made t) &&&
+    (if made t =? -1 then (made r =? -1) &&& (made b =? -1)
+     else (made r <? made t) &&& stays b (made t) &&& (writer b <? made t) &&&
      mem (base t) (reads p (made t))).
 
 (** An in-place result takes the identical slice of its operand in the step that needs it last. Neither the caller nor a

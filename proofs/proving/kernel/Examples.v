@@ -2,7 +2,8 @@
     way, and a plan with a program that runs. An edit that makes a definition weaker makes a proof fail, or one of
     these. spec: V6.9 *)
 From Coq Require Import ZArith List Bool Lia.
-From Tmmu Require Import Lists Columns Check Safe Run Shapes ListsProof Accesses Soundness RunProof ProgressProof Theorems.
+From Tmmu Require Import Lists Columns Check Safe Run Shapes ListsProof Accesses Soundness RunProof ProgressProof
+  Theorems.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -194,7 +195,8 @@ Qed.
 (** Of two arenas that begin at one address, a run may not come out the same. *)
 Definition two_arenas := let p := overwritten in let m := allocation p in
   Plan (Memory 3 2 2 2 true (fun k => if k =? 0 then Storage 0 1 1 0 2 0 0 0 else Storage 1 1 1 1 2 0 1 1)
-    (fun s => Slot s 1 1 0 s) (fun _ => Arena 1 1 false 1 (-1) (-1)) (reuse m) (tenants m) (Groups (fun a => a) (fun i => i))
+    (fun s => Slot s 1 1 0 s) (fun _ => Arena 1 1 false 1 (-1) (-1)) (reuse m) (tenants m)
+    (Groups (fun a => a) (fun i => i))
     (edge_at m) (ups_at m) (downs m) [])
     (tensors p) (tensor_at p) (reads p) (writes p) (mutates p) [] 0 (exclusive_at p) [] (members p) (within p) (also p)
     (joined p).
@@ -318,7 +320,8 @@ Definition loaded (V : Type) := private_machine V (list (Z * list V)).
 
 (** For each branch there is a run from each input to the last step, and its result is that of the program. The machine
     in arenas has it at the result's address. *)
-Theorem programs_run (input : bool) (arm : Z * Z) : In arm [(1, 1); (2, 2)] -> exists (s0 : loaded bool) l m (s t : loaded bool),
+Theorem programs_run (input : bool) (arm : Z * Z) : In arm [(1, 1); (2, 2)] ->
+  exists (s0 : loaded bool) l m (s t : loaded bool),
   own bool s0 0 0 = input /\
   runs bool q _ (Chosen q (fun _ => arm)) (kernels_of bool q false negations) s0 l m s /\ now bool s = 6 /\
   performs bool q _ (kernels_of bool q false negations l m 6) s t /\ own bool t 6 0 = negb (own bool s 5 0) /\
@@ -356,6 +359,42 @@ Proof.
       apply D; cbn; rewrite ?Et; decided.
 Qed.
 
+(** A program that loads the input, and takes the branch that it chooses by it. Its registers count its actions and hold
+    what it has loaded. *)
+Definition deciding (_ : Z) (r : nat * bool) : action bool (nat * bool) :=
+  let (k, b) := r in
+  let taken := if b then 1 else 2 in
+  match k with
+  | 0%nat => Go bool _ 0 (1%nat, b) | 1%nat => Load bool _ (fun u => (2%nat, u 0 0))
+  | 2%nat => Go bool _ taken (3%nat, b) | 3%nat => Put bool _ (byte taken b) (4%nat, b)
+  | 4%nat => Go bool _ 3 (5%nat, b) | _ => Stop bool _
+  end.
+
+(** It keeps to its law, and both machines take the branch that the input decides. *)
+Theorem data_decide (input : bool) :
+  let s := Private bool _ (State bool (-1) (fun i x => i = 0 /\ x = 0) (fun _ _ => input)) (0%nat, false) in
+  let own_run k := Nat.iter k (private_step bool q _ deciding) s in
+  let run k := Nat.iter k (arena_step bool q _ deciding no_address)
+    (Arenas bool _ (-1) (fun _ => input) (0%nat, false)) in
+  (forall j, (j < 5)%nat -> lawful bool q _ deciding (own_run j)) /\
+  now bool (own_run 3%nat) = at_step bool _ (run 3%nat) /\ at_step bool _ (run 3%nat) = if input then 1 else 2.
+Proof.
+  cbv zeta. set (s := Private bool _ _ _).
+  assert (Sib : forall m n, m <= 0 \/ 3 <= n -> ~ Siblings q m n).
+  { intros m n M (x & a & b & A & B & _ & Ia & Ib). apply arms_of_branching in A as (-> & [->| ->]);
+      apply arms_of_branching in B as (_ & [->| ->]); unfold in_arm in *; cbn in *; lia. }
+  assert (L : forall j, (j < 5)%nat -> lawful bool q _ deciding (Nat.iter j (private_step bool q _ deciding) s)).
+  { intros j J. assert (j = 0 \/ j = 1 \/ j = 2 \/ j = 3 \/ j = 4)%nat as C by lia. destruct C as [->|[->|[->|[->| ->]]]].
+    - split; [cbn; lia|]. split; [unfold is_step; cbn; lia | apply Sib; cbn; lia].
+    - split; [unfold is_step; cbn; lia|]. intros u v Eq. cbn. f_equal. apply Eq; [left; left; cbn; auto | decided|].
+      cbn. auto.
+    - destruct input; (split; [cbn; lia|]; split; [unfold is_step; cbn; lia | apply Sib; cbn; lia]).
+    - destruct input; (split; [unfold is_step; cbn; lia|]; split; [left; cbn; auto|]; split; [unfold is_view; cbn; lia|];
+        split; [|reflexivity]; intros x X; apply Z.eqb_eq in X; subst x; unfold inside; cbn; lia).
+    - destruct input; (split; [cbn; lia|]; split; [unfold is_step; cbn; lia | apply Sib; cbn; lia]). }
+  split; [exact L|]. destruct input; split; reflexivity.
+Qed.
+
 (** * A fused step *)
 
 (** An optimizer changes a parameter [0] and its mean [1]. The new parameter depends on both, and the new mean on the old
@@ -369,7 +408,8 @@ Example fused_accepted : check fused = true.
 Proof. vm_compute. reflexivity. Qed.
 
 Theorem fused_steps_are_computed (a b : bool) : exists s t : loaded bool,
-  own bool s 0 0 = a /\ own bool s 1 0 = b /\ performs bool fused _ (kernels_of bool fused false optimizer [] (-1) 0) s t /\
+  own bool s 0 0 = a /\ own bool s 1 0 = b /\
+  performs bool fused _ (kernels_of bool fused false optimizer [] (-1) 0) s t /\
   own bool t 0 0 = xorb a b /\ own bool t 1 0 = andb a b.
 Proof.
   destruct (checked_plans_progress fused fused_accepted) as (_ & _ & F).
@@ -465,7 +505,8 @@ Proof.
   - constructor.
     + intros r. apply Put; auto; try lia; [left; left; reflexivity|]. intros u v Eq. f_equal.
       apply Eq; [left; left; left; reflexivity | unfold inside; cbn; lia |].
-      split; [left; left; left; reflexivity|]. split; [unfold inside; cbn; lia|]. right. left. exists 0. split; left; reflexivity.
+      split; [left; left; left; reflexivity|]. split; [unfold inside; cbn; lia|]. right. left.
+      exists 0. split; left; reflexivity.
     + intros r. constructor. intros w x [<-|[]] _ I. left. split; [reflexivity | apply (Whole 1); auto; lia].
   - assert (T : touches looping 2 0) by (right; right; exists 0; split; left; reflexivity). constructor.
     + intros r. apply Put; auto; try lia; [left; left; reflexivity|]. intros u v Eq.
@@ -491,7 +532,8 @@ Fixpoint after (l : list (instruction bool unit)) (u : private bool) : private b
   | load _ _ _ :: l => after l u
   | put _ _ w c f :: l => after l (store_own bool (Store bool w c (f tt)) u)
   end.
-Lemma performs_after l s t : performs bool looping unit l s t -> own bool t = after l (own bool s) /\ now bool t = now bool s.
+Lemma performs_after l s t : performs bool looping unit l s t ->
+  own bool t = after l (own bool s) /\ now bool t = now bool s.
 Proof.
   induction 1 as [s|l s v t N T Vw W P IH|f l s t L N P IH|w c f l s t A P IH]; auto.
   - destruct Vw. unfold is_tensor in T. cbn in T. assert (v = 0 \/ v = 1 \/ v = 2) as [->|[->| ->]] by lia; reflexivity.
@@ -499,7 +541,8 @@ Proof.
 Qed.
 
 (** A run of this program from the beginning, at which there is no value. *)
-Definition nothing : private_machine bool unit := Private bool unit (State bool (-1) (fun _ _ => False) (fun _ _ => false)) tt.
+Definition nothing : private_machine bool unit :=
+  Private bool unit (State bool (-1) (fun _ _ => False) (fun _ _ => false)) tt.
 Definition counts := runs bool looping unit (fun _ => True) counting nothing.
 
 Lemma nothing_given : given bool looping nothing.
@@ -524,7 +567,8 @@ Proof.
 Qed.
 
 Lemma counting_next l m s n : counts l m s -> Goes looping (now bool s) n -> exists u,
-  counts (now bool s :: l) (now bool s) u /\ now bool u = n /\ own bool u = after (counting l m (now bool s)) (own bool s).
+  counts (now bool s :: l) (now bool s) u /\ now bool u = n /\
+  own bool u = after (counting l m (now bool s)) (own bool s).
 Proof.
   intros R G. destruct (counting_ends _ _ _ R) as (t & P & D & O). eexists. split; [eapply run_onward; eauto|]. auto.
 Qed.
@@ -551,7 +595,8 @@ Proof.
       { pose proof (run_again bool looping unit (fun _ => True) counting nothing _ _ u t 0 R2 Pt D) as H.
         rewrite E2 in H. apply H; cbn; auto. }
       destruct (counting_next _ _ _ 1 R3) as (v & R4 & E4 & O4); [apply counting_goes; cbn; lia|].
-      eexists _, _, v. split; [exact R4|]. split; [exact E4|]. rewrite O4. cbn. rewrite Ot, E2. cbn. unfold store_own. cbn.
+      eexists _, _, v. split; [exact R4|]. split; [exact E4|]. rewrite O4. cbn. rewrite Ot, E2. cbn.
+      unfold store_own. cbn.
       rewrite O2. cbn. unfold store_own. cbn. rewrite O, Nat.odd_succ, Nat.negb_odd. reflexivity.
   - destruct (counting_next _ _ _ 2 R1) as (u & R & E & O); [apply counting_goes; cbn; lia|].
     destruct (counting_ends _ _ _ R) as (t & P & D & Ot). cbn in P, Ot. rewrite E in *. exists u, t.
@@ -586,6 +631,7 @@ Qed.
 Print Assumptions storages_may_be_ill_placed.
 Print Assumptions not_every_plan_runs_as_private.
 Print Assumptions programs_run.
+Print Assumptions data_decide.
 Print Assumptions fused_steps_are_computed.
 Print Assumptions counting_is_local.
 Print Assumptions loops_run.

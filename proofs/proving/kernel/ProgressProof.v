@@ -32,8 +32,10 @@ Proof.
   destruct (view_made n v N W Vw) as (T & M & St & Lt & Rd & S0 & S1).
   split; [left; left; auto|]. split; [unfold inside in *; lia|].
   destruct (all_safe p safe) as (_ & (_ & _ & _ & R & _) & _).
-  destruct (R n _ N Rd) as [Wr|[Wr|[[Wr _]|(y & -> & (_ & _ & _ & L & _))]]]; [left; auto | | lia | unfold Stays in St; lia].
-  right. left. destruct (written_met p safe _ _ _ _ _ P Wr) as [Wr'|(e & f & z & [L Closed] & Ie & Le & No & Z & Wz)]; auto.
+  destruct (R n _ N Rd) as [Wr|[Wr|[[Wr _]|(y & -> & (_ & _ & _ & L & _))]]];
+    [left; auto | | lia | unfold Stays in St; lia].
+  right. left.
+  destruct (written_met p safe _ _ _ _ _ P Wr) as [Wr'|(e & f & z & [L Closed] & Ie & Le & No & Z & Wz)]; auto.
   exfalso. apply (Closed z n v Z); auto. lia.
 Qed.
 
@@ -307,7 +309,8 @@ Proof.
   - exists [], (-1), (Private V R (moved V s0 0) (registers V R s0)). split; [|reflexivity]. constructor; auto.
     split; [auto|]. split; [lia|]. split; [|left; lia]. intros (x & a & b & A & _ & _ & Ia & _).
     pose proof (arm_bounds p safe x a A). pose proof (node p safe x (proj1 A)). unfold in_arm in Ia. lia.
-  - destruct (IH m) as (l & k & s & Rn & E); [destruct Go as (_ & Lt & _), Cm as [Sm _]; unfold is_step in Sm; lia | auto |].
+  - destruct (IH m) as (l & k & s & Rn & E); 
+      [destruct Go as (_ & Lt & _), Cm as [Sm _]; unfold is_step in Sm; lia | auto |].
     destruct (never_stuck _ _ _ _ _ _ _ L Rn) as (t & P & D). subst m.
     exists (now V s :: l), (now V s), (Private V R (moved V t n) (registers V R t)). split; [|reflexivity].
     eapply run_onward; eauto.
@@ -392,7 +395,8 @@ Proof.
   - destruct (IH ws L' ND Res) as [S O]. split; [exact S|]. intros i x Ni Vi. rewrite O; auto. cbn.
     destruct (Z.eqb_spec i v) as [->|]; auto. contradiction.
   - destruct ws; discriminate.
-  - destruct ws as [|o ws]; [discriminate|]. cbn in L'. injection L' as -> -> -> ->. apply NoDup_cons_iff in ND as [No ND].
+  - destruct ws as [|o ws]; [discriminate|]. cbn in L'. injection L' as -> -> -> ->.
+    apply NoDup_cons_iff in ND as [No ND].
     destruct (IH ws eq_refl ND) as [S O]; [intros; apply Res; right; auto|]. split.
     + intros w x [<-|Iw] I; [|apply S; auto]. rewrite O; auto; [|apply Res; left; auto]. cbn. unfold store_own. cbn.
       rewrite Z.eqb_refl, (proj2 (whole_result_spec o x)); auto.

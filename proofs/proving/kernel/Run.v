@@ -2,8 +2,8 @@
     that they do the same.
 
     Each machine runs a program alone. It decides by its registers what it does next, and so by all that it has loaded.
-    The machine with arenas knows addresses and nothing else. What a program must keep to is asked of the run in private
-    memory only. *)
+    The machine with arenas uses addresses and nothing else. The law of a program is asked of the run in private memory
+    only. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Safe.
 Import ListNotations.
@@ -74,7 +74,7 @@ Definition still_read (s : state) (i : Z) : Prop :=
 Section Machines.
 Variable R : Type.                                  (* what the registers hold *)
 
-(** What a machine does next, with the registers that it has then. A load fills them from memory. *)
+(** The next action of a machine, with the registers that it has then. A load fills them from memory. *)
 Inductive action :=
   | Load (f : private -> R) | Put (w : store) (r : R) | Show (v : Z) (r : R)
   | Go (n : Z) (r : R) | Back (e : Z) (r : R) | Stop.
@@ -93,7 +93,7 @@ Definition private_step (s : private_machine) : private_machine :=
   | Stop => s
   end.
 
-(** What the program keeps to in private memory. It loads and stores what its step may, in any order and a few bytes at
+(** The law of the program, in private memory. It loads and stores what its step may, in any order and a few bytes at
     a time. Control may leave out steps, but never goes from a branch to one that excludes it. It may go back from a
     loop's leave to its enter. *)
 Definition lawful (s : private_machine) : Prop :=
@@ -132,7 +132,8 @@ End Machines.
 
 (** No storage of an arena has a byte of memory that a storage of another arena has. *)
 Definition ArenasApart (start : Z -> Z) : Prop := forall k l x y, is_storage p k -> is_storage p l ->
-  arena_of p k <> arena_of p l -> has_byte p k x -> has_byte p l y -> start (arena_of p k) + x <> start (arena_of p l) + y.
+  arena_of p k <> arena_of p l -> has_byte p k x -> has_byte p l y ->
+  start (arena_of p k) + x <> start (arena_of p l) + y.
 
 (** The theorem. Both machines begin with the same values in the caller's tensors and with the same registers, and the
     program keeps to its law in private memory. Then after any number of actions both are at the same step, have the
@@ -198,9 +199,9 @@ Inductive in_full : list Z -> Z -> state -> Prop :=
   | full_again : forall l m s t e, in_full l m s -> acts s t -> done t -> In (e, now s) (loops p) -> In e l ->
       in_full (filter (fun z => z <? e) l) (now s) (begun_again t e).
 
-(** What a step finds in a tensor that it accesses, if the steps of [l] have run and control comes from step [m]: the
-    values of the caller and of those steps, also what a loop carries to its leave; and at the enter of a loop that
-    begins again, what its leave has stored there for this iteration. *)
+(** The bytes that a step finds in a tensor that it accesses, if the steps of [l] have run and control comes from step [m]: the
+    values of the caller and of those steps, also the values that a loop carries to its leave; and at the enter of a loop that
+    begins again, the values that its leave has stored there for this iteration. *)
 Definition Readable (l : list Z) (m n r x : Z) : Prop := touches p n r /\ inside p r x /\
   (writer (tensor_at p r) = -1 \/ (exists z, In z l /\ In r (writes p z)) \/ In (n, m) (loops p) /\ In r (writes p n)).
 
@@ -248,7 +249,7 @@ Inductive Kernel (n : Z) : (Z -> Z -> Prop) -> list instruction -> Prop :=
   | then_put : forall (d : Z -> Z -> Prop) w c f l, (forall r, allowed n d (Store w c (f r))) ->
       (forall r, Kernel n (defined_after d (Store w c (f r))) l) -> Kernel n d (put w c f :: l).
 
-(** A program whose kernels depend only on what is there on each path. This is a property of the plan and not of a run,
+(** A program whose kernels depend only on the bytes that exist on each path. This is a property of the plan and not of a run,
     so that it covers a kernel that uses everything that its step reads. *)
 Definition Local (way : Z -> Prop) (f : program) : Prop := forall l m n, Path way l m n ->
   Kernel n (Readable l m n) (f l m n).
@@ -262,7 +263,8 @@ Inductive performs : list instruction -> private_machine R -> private_machine R 
       (forall u v, SameFor (now s) (defined s) u v -> f u (registers R s) = f v (registers R s)) -> is_step p (now s) ->
       performs l (Private R s (f (own s) (registers R s))) t -> performs (load f :: l) s t
   | puts : forall w c f l (s : private_machine R) t, allowed (now s) (defined s) (Store w c (f (registers R s))) ->
-      performs l (Private R (stored s (Store w c (f (registers R s)))) (registers R s)) t -> performs (put w c f :: l) s t.
+      performs l (Private R (stored s (Store w c (f (registers R s)))) (registers R s)) t ->
+      performs (put w c f :: l) s t.
 
 (** [f] has run from [s0], each step whole, and has come from step [m] to a step of [way], which is about to begin. *)
 Inductive runs (way : Z -> Prop) (f : program) (s0 : private_machine R) : list Z -> Z -> private_machine R -> Prop :=
@@ -308,7 +310,7 @@ Definition kernels_of (zero : V) (g : functions) : program (list (Z * list V)) :
   load _ (fun u _ => load_all (g l m n) (results n) u) ::
   map (fun w => put _ w (whole_result w) (fun r _ x => register zero r w x)) (results n).
 
-(** Results may depend on all that the step finds, also on what other results of the step take the place of. *)
+(** Results may depend on all that the step finds, also on operands whose place other results of the step take. *)
 Definition LocalFunctions (way : Z -> Prop) (g : functions) : Prop := forall l m n w, Path way l m n ->
   In w (writes p n) -> ~ is_view p w -> forall u v, (forall i x, Readable l m n i x -> u i x = v i x) ->
   forall x, inside p w x -> g l m n w u x = g l m n w v x.

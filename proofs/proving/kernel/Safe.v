@@ -143,8 +143,8 @@ Definition WrittenOnce : Prop :=
      writer (tensor_at p w) <> -1 \/ In w (mutates p n) /\ donated (tensor_at p w) = true).
 
 (** V1.6: a view is at its base's bytes. The step that makes it reads its base, which stays and was written by an
-    earlier step or the caller; the caller's views are of its own tensors. Therefore no view shows, through other views or directly, a tensor that its own step has
-    yet to make. *)
+    earlier step or the caller; the caller's views are of tensors that the caller writes. Therefore no view shows,
+    through other views or directly, a tensor that its own step has yet to make. *)
 Definition is_view (i : Z) : Prop := base (tensor_at p i) <> -1.
 Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
   let b := base (tensor_at p v) in

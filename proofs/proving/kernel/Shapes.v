@@ -1,7 +1,7 @@
 (** One plan at every shape: the same steps, storages, addresses and lifetimes, with smaller tensors.
 
-    A plan for an envelope is checked at the largest size of each tensor. [Shrinks] is what must be known of another
-    shape. For each shape of an envelope a solver shows it, see [proofs/proving/obligations/sizes_over_envelope.py]. *)
+    A plan for an envelope is checked at the largest size of each tensor. [Shrinks] states the facts that
+    another shape needs. A solver shows them for each shape of an envelope, see [proofs/proving/obligations/sizes_over_envelope.py]. *)
 From Coq Require Import ZArith.
 From Tmmu Require Import Columns Safe.
 Open Scope Z_scope.

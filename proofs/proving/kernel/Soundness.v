@@ -21,7 +21,8 @@ Proof.
   destruct (base (tensor_at p v) =? -1) eqn:B; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
   split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split; [|split].
-  - intros W. destruct (writer_checked p checked v H) as [(_ & M & _)|(St & _)]; cbv zeta in *; [|unfold is_step in St; lia].
+  - intros W. destruct (writer_checked p checked v H) as [(_ & M & _)|(St & _)]; cbv zeta in *;
+      [|unfold is_step in St; lia].
     destruct (made (tensor_at p v) =? -1) eqn:E; facts; [|lia].
     destruct (writer_checked p checked (base (tensor_at p v))) as [(? & _)|(_ & ? & _)]; cbv zeta in *;
       [unfold is_tensor; lia | assumption | lia].

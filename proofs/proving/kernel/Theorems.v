@@ -10,8 +10,8 @@ Theorem checked_plans_run_as_private p : check p = true ->
   Safe p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p).
 Proof. intros H. pose proof (check_sound p H). auto using runs_as_private, reads_find_values. Qed.
 
-(** There are such runs: the caller can begin with any values, and a local program is never stuck, comes to each step of each choice of branches, and computes its
-    functions. *)
+(** There are such runs: the caller can begin with any values, and a local program is never stuck, comes to each step of
+    each choice of branches, and computes its functions. *)
 Theorem checked_plans_progress p : check p = true ->
   (forall V, CallersCanBegin V p) /\ (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
 Proof. intros H. pose proof (check_sound p H). auto using callers_can_begin, progress, functions_are_computed. Qed.

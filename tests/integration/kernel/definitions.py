@@ -176,7 +176,12 @@ OF_DEFINITIONS = (
     ("Run", "control never goes on", "| Go n _ => now s <= n /\\", "| Go n _ => now s < now s /\\"),
     ("Run", "control goes back to any step", "| Back e _ => In (e, now s) (loops p)", "| Back e _ => is_step p e"),
     ("Run", "control never goes back", "| Back e _ => In (e, now s) (loops p)", "| Back e _ => False"),
-    ("Run", "all arenas begin at one address", "start (tensor_arena p i) + address_of p i.", "start 0 + address_of p i."),
+    (
+        "Run",
+        "all arenas begin at one address",
+        "start (tensor_arena p i) + address_of p i.",
+        "start 0 + address_of p i.",
+    ),
     (
         "Run",
         "memory is read at other addresses",
@@ -192,14 +197,14 @@ OF_DEFINITIONS = (
     (
         "Run",
         "arenas may overlap",
-        "has_byte p l y -> start (arena_of p k) + x <> start (arena_of p l) + y.",
+        "has_byte p l y ->\n  start (arena_of p k) + x <> start (arena_of p l) + y.",
         "has_byte p l y -> True.",
     ),
     (
         "Run",
         "nothing need agree",
         "defined s i x -> found m i x = own s i x.",
-        "defined s i x -> own s i x = own s i x.",
+        "defined s i x -> found m i x = found m i x.",
     ),
     (
         "Run",
@@ -370,6 +375,6 @@ OF_DEFINITIONS = (
         "Shapes",
         "no shape has fewer bytes",
         "0 <= size i <= bytes (tensor_at p i)",
-        "0 <= size i = bytes (tensor_at p i)",
+        "0 <= size i /\\ size i = bytes (tensor_at p i)",
     ),
 )
