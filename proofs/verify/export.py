@@ -39,7 +39,7 @@ def write_plan(folder: Path, context: Context, limit: int) -> list[Path]:
         queries = _queries(module.rows(context), named)
         written.append(write(folder / f"{name}.smt2", module.SENTENCE, write_queries(scope, queries)))
     if plan.envelope is not None:
-        asked = (_with_statuses(query) for _, query in sizes_over_envelope.queries(plan))
+        asked = (_with_statuses(query) for _, query in sizes_over_envelope.queries(plan, context.permissions))
         text = chain(["(set-logic ALL)\n"], asked)
         path = folder / f"{Obligation.SIZES_OVER_ENVELOPE}.smt2"
         written.append(write(path, sizes_over_envelope.SENTENCE, text))

@@ -191,6 +191,9 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     """Conclude from what solvers and kernel have answered, and write the files that are asked for."""
     stated, digest = subject.stated, subject.stated.hashes["file_digest"]
     result.kernel, outcomes = dict(answers.kernel), answers.outcomes
+    if isinstance(subject, Subject) and subject.plan.envelope is not None and result.kernel["answer"] == "accepted":
+        is_fixed = subject.model is not None or not _has_windows(subject)
+        result.kernel["every_shape"] = is_fixed and not subject.plan.envelope.symbolic
     conclude(result, stated.plan, outcomes, options)
     if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, StatedPlan))
@@ -203,6 +206,15 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     theory = installed.find_theory()
     if options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
         coq_file.write_coq_file(options.folders.coq, result.file, subject.context, digest, theory)
+
+
+def _has_windows(subject: Subject) -> bool:
+    """Return whether a view shows a part of its base at some shape. A model states the byte at which it begins.
+
+    spec: V6.13, V6.14
+    """
+    size = subject.plan.sizes()
+    return any(shift or size[view] != size[base] for view, (base, shift) in subject.permissions.views.items())
 
 
 def _of_text(result: Verdict, has_steps: bool) -> None:

@@ -23,6 +23,7 @@ LEMMAS = "lemmas"
 """The name of the lemmas among what was proved; the short text takes them for granted."""
 AGAIN = {promises.NAME: "from the definition", "kernel": "by the Coq kernel"}
 """What proves other obligations once more."""
+EVERY_SHAPE = "by the Coq kernel at every shape"
 OF_PROVENANCE = "provenance."
 
 
@@ -60,9 +61,10 @@ def words(name: str) -> str:
 def _proved(verdict: Verdict) -> str:
     """Return the proved and the compared obligations, and the further means of proof."""
     names = [name for name in verdict.proved if name != LEMMAS]
+    again = AGAIN | ({"kernel": EVERY_SHAPE} if verdict.kernel.get("every_shape") else {})
     parts = {
         "proved": [words(name) for name in names if name not in AGAIN],
-        "again": [AGAIN[name] for name in names if name in AGAIN],
+        "again": [again[name] for name in names if name in AGAIN],
         "compared": list(map(words, verdict.compared)),
     }
     return "; ".join(f"{what}: {', '.join(of)}" for what, of in parts.items() if of)

@@ -23,6 +23,7 @@ from proofs.proving.obligations import sizes_over_envelope
 from proofs.proving.solvers import Answer
 from proofs.proving.solvers.process import SolverProcess
 from proofs.readers.envelope import find_shape_apart
+from proofs.readers.sharing import Permissions
 from proofs.verify.command import command
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
@@ -418,6 +419,37 @@ def test_the_query_speaks_of_the_rows_with_every_operation() -> None:
         assert solver.evaluate(sizes_over_envelope.query(less, 3, 99, [(3, 8), (1, 5)]), 60.0).counterexample
         none = [*rows, Row(5, 2, 1, 0)]  # a divisor that may be 0
         assert solver.evaluate(sizes_over_envelope.query(none, 3, 99, [(3, 8), (0, 5)]), 60.0).counterexample
+
+
+def test_tensors_that_share_bytes_are_asked_about_if_their_sizes_are_different_expressions() -> None:
+    """spec: R6.6, V6.13"""
+    rows, ranges = [Row(1, 0, 0, 0), Row(0, 0, 0, 3), Row(2, 0, 1, 0), Row(2, 1, 0, 0)], [(1, 8)]
+    with SolverProcess() as solver:
+        for text, holds in (
+            (sizes_over_envelope.query_in_place(rows, 2, 3, ranges), True),
+            (sizes_over_envelope.query_in_place(rows, 2, 0, ranges), False),
+            (sizes_over_envelope.query_view(rows, 0, 2, 3, ranges), True),
+            (sizes_over_envelope.query_view(rows, 0, 2, 4, ranges), False),
+        ):
+            answer = solver.evaluate(text, 60.0)
+            assert (answer.proof, answer.counterexample) == (holds, not holds)
+
+
+def test_each_pair_of_sizes_that_share_bytes_is_asked_about_once() -> None:
+    """Not if both have one expression. The first tensor of a pair is named."""
+    found = plan()
+    x, a, y, b = map(found.allocation.tensors.name.list().index, "xayb")
+    of_sizes = len(list(sizes_over_envelope.queries(found)))
+    for sharing, asked in (
+        (Permissions(in_place={a: x, y: a}, views={y: (x, 0)}), []),
+        (Permissions(in_place={b: x, y: b, a: b}), [b, y]),
+        (Permissions(views={b: (x, 0), a: (x, 8), y: (a, 8)}), [a, b]),
+    ):
+        about = {t for t, _ in [*sizes_over_envelope.queries(found, sharing)][of_sizes:]}
+        assert about == set(asked)
+    with SolverProcess() as solver:
+        shown = sizes_over_envelope.ask(found, solver, 60.0, Permissions(in_place={b: x}))
+    assert (shown.tensor, shown.counterexample) == ("b", True)
 
 
 def test_a_plan_for_an_envelope_is_not_proved_without_that_question(

@@ -56,7 +56,14 @@ def test_assumptions_and_what_is_not_looked_at_are_explained(capsys: pytest.Capt
     stated = file.require_steps(file.decode(file.encode(PLAN)))
     verdict = judge("p.cbor", stated, Options())
     missing = {**absent(PLAN, Options()), **absent(amend_plan(PLAN, unproduced=(0,)), Options())}
-    for name in (*verdict.assumptions, *verdict.not_looked_at, *missing, TYPES, "envelope.policy"):
+    for name in (
+        *verdict.assumptions,
+        *verdict.not_looked_at,
+        *missing,
+        TYPES,
+        "envelope.policy",
+        "kernel.every_shape",
+    ):
         assert ran(capsys, "explain", name)[0] == 0, name
 
 

@@ -3,7 +3,7 @@
 Lifetimes are intervals, so their conflict graph is an interval graph: the scan uses exactly the maximum number of
 storages live at once, and no assignment can use fewer. A slot is as large as its largest storage, and as strictly
 aligned as its strictest. `linear_scan` in `proofs/proving/kernel/Scan.v` is the same rule, and is
-proved. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1, V6.13
+proved. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1, V6.15
 """
 
 from __future__ import annotations

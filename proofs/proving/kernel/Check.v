@@ -179,16 +179,19 @@ Definition outlasts (t : tensor) (l : Z * Z) : bool :=
   negb (between (made t) (fst l) (needed t)) || (snd l <=? needed t).
 
 (** A view is at its base's bytes, and was made after its root by a step that reads its base, which an earlier step
-    wrote; or the caller wrote them all. V1.6, V1.14, T2.4 *)
+    wrote; or the caller wrote them all. Its base precedes it among the tensors of their storage, so that no chain of
+    views is a circle. V1.6, V1.14, T2.4 *)
 Definition shows (i : Z) (t : tensor) : bool :=
   if base t =? -1 then root t =? i
   else
     let b := tensor_at p (base t) in
     let r := tensor_at p (root t) in
     row (base t) (tensors p) &&& row (root t) (tensors p) &&&
-    (home t =? home b) &&& (window t =? window b + shift t) &&& (0 <=? shift t) &&& (shift t + bytes t <=? bytes b) &&&
+    (home t =? home b) &&& (place b <? place t) &&&
+    (window t =? window b + shift t) &&& (0 <=? shift t) &&& (shift t + bytes t <=? bytes b) &&&
     (root t =? root b) &&&
-    (if made t =? -1 then made r =? -1 else (made r <? made t) &&& stays b (made t) &&& (writer b <? made t) &&&
+    (if made t =? -1 then (made r =? -1) &&& (made b =? -1)
+     else (made r <? made t) &&& stays b (made t) &&& (writer b <? made t) &&&
      mem (base t) (reads p (made t))).
 
 (** An in-place result takes the identical slice of its operand in the step that needs it last. Neither the caller nor a

@@ -12,48 +12,31 @@ Hypothesis safe : Safe p.
 
 (** * One step *)
 
-Lemma performs_acts l s t : performs V p l s t -> acts_on V p s t.
-Proof.
-  assert (Before : forall s u t, acts V p s u -> acts_on V p u t -> acts_on V p s t).
-  { intros a b c A B. induction B as [b|b c d B IH M]; econstructor; eauto. constructor. }
-  intros P. induction P; [constructor | |]; eapply Before; eauto; constructor; auto.
-Qed.
-
-(** Such runs are among those that [RunsAsPrivate] is about. *)
-Lemma acts_reach a s t : reaches V p a s -> acts_on V p s t -> reaches V p a t.
-Proof. intros R A. induction A; auto. apply further with t; auto. Qed.
-
-Lemma performs_reach l a s t : reaches V p a s -> performs V p l s t -> reaches V p a t.
-Proof. intros R P. eapply acts_reach; eauto using performs_acts. Qed.
-
-Lemma runs_reach way f s0 m s : runs V p way f s0 m s -> reaches V p s0 s.
-Proof.
-  intros R. induction R as [u G Go _ _|m s t u R IH P _ Go _ _].
-  - apply further with s0; [constructor | right; auto].
-  - apply further with t; [eapply performs_reach; eauto | right; auto].
-Qed.
-
 Lemma view_made n v : is_step p n -> In v (writes p n) -> is_view p v -> is_tensor p v /\ made (tensor_at p v) = n /\
   Stays p (base (tensor_at p v)) n /\ writer (tensor_at p (base (tensor_at p v))) < n /\
   In (base (tensor_at p v)) (reads p n) /\
   0 <= shift (tensor_at p v) /\ shift (tensor_at p v) + bytes (tensor_at p v) <= bytes (tensor_at p (base (tensor_at p v))).
 Proof.
   intros N W Vw. assert (T : is_tensor p v) by (eapply (written p safe n); eauto; left; auto).
-  destruct (all_safe p safe) as (_ & _ & Vs & _). destruct (Vs v T Vw) as (_ & _ & _ & S0 & S1 & Rd & Once).
+  destruct (all_safe p safe) as (_ & _ & Vs & _). destruct (Vs v T Vw) as (_ & _ & _ & S0 & S1 & _ & Rd & Once).
   assert (E : n = made (tensor_at p v)) by (apply Once; auto; left; auto).
   destruct (writers p safe v T) as [[_ M]|[Nw _]]; cbv zeta in *; [unfold is_step in N; lia|].
   destruct (Rd Nw) as (St & Lt & I). rewrite <- E in *. auto 10.
 Qed.
 
 (** A view's base exists before its step. *)
-Lemma base_readable m n v x : is_step p n -> In v (writes p n) -> is_view p v -> inside p v x ->
-  Readable p m n (base (tensor_at p v)) (shift (tensor_at p v) + x).
+Lemma base_readable way l m n v x : Path p way l m n -> In v (writes p n) -> is_view p v -> inside p v x ->
+  Readable p l m n (base (tensor_at p v)) (shift (tensor_at p v) + x).
 Proof.
-  intros N W Vw I. destruct (view_made n v N W Vw) as (T & M & St & Lt & Rd & S0 & S1).
-  assert (NT : ~ TakenAt p n (base (tensor_at p v))).
-  { intros (y & -> & (_ & _ & _ & L & _)). unfold Stays in St. lia. }
-  split; [left; auto|]. split; [unfold inside in *; lia|]. left. split; auto.
-  destruct (all_safe p safe) as (_ & (_ & _ & _ & R & _) & _). destruct (R n _ N Rd) as [?|[?|[[? _]|?]]]; auto; tauto || lia.
+  intros P W Vw I. destruct (path_facts p safe _ _ _ _ P) as (N & _).
+  destruct (view_made n v N W Vw) as (T & M & St & Lt & Rd & S0 & S1).
+  split; [left; left; auto|]. split; [unfold inside in *; lia|].
+  destruct (all_safe p safe) as (_ & (_ & _ & _ & R & _) & _).
+  destruct (R n _ N Rd) as [Wr|[Wr|[[Wr _]|(y & -> & (_ & _ & _ & L & _))]]];
+    [left; auto | | lia | unfold Stays in St; lia].
+  right. left.
+  destruct (written_met p safe _ _ _ _ _ P Wr) as [Wr'|(e & f & z & [L Closed] & Ie & Le & No & Z & Wz)]; auto.
+  exfalso. apply (Closed z n v Z); auto. lia.
 Qed.
 
 (** A view that a step makes is not overwritten by it. *)
@@ -66,89 +49,174 @@ Proof.
   - apply Dead in R. lia.
 Qed.
 
+(** The views that a step makes are no tensors that it finds. *)
+Lemma view_not_found way l m n v x : Path p way l m n -> is_tensor p v -> is_view p v -> step_writes p n v ->
+  ~ Readable p l m n v x.
+Proof.
+  intros P T Vw W (_ & _ & R). destruct (path_facts p safe _ _ _ _ P) as (N & _ & B).
+  destruct (all_safe p safe) as (_ & _ & Vs & _). destruct (Vs v T Vw) as (_ & _ & _ & _ & _ & _ & _ & Once).
+  pose proof (Once n N W) as M. unfold is_step in N. destruct R as [R|[(z & J & Wz)|[L Wn]]].
+  - destruct (writers p safe v T) as [[_ ?]|[? _]]; cbv zeta in *; lia.
+  - destruct (B z J) as [Bz _]. assert (z = made (tensor_at p v)); [|lia].
+    apply Once; [unfold is_step; lia | left; auto].
+  - destruct (loop p safe _ _ L) as (? & ? & _). assert (m = made (tensor_at p v)); [|lia].
+    apply Once; [unfold is_step; lia | right; eauto].
+Qed.
+
+Section Programs.
+Variable R : Type.
+Local Notation machine := (private_machine V R).
+
+Lemma acts_before s t u : acts V p s t -> acts V p t u -> acts V p s u.
+Proof. intros A B. induction B; auto; [apply stores | apply views]; auto. Qed.
+
+Lemma performs_acts l (s t : machine) : performs V p R l s t -> acts V p s t.
+Proof.
+  induction 1 as [s|l s v t N T Vw W P IH|f l s t L N P IH|w c f l s t A P IH]; [constructor | | exact IH |];
+    eapply acts_before; eauto; [apply views | apply stores]; auto; constructor.
+Qed.
+
 Definition views_done (n : Z) (s : state V) : Prop := forall v x, In v (writes p n) -> is_view p v -> inside p v x ->
   defined V s v x.
 
 (** All views of a step can be made. *)
-Lemma makes_views m n l : is_step p n -> (forall v, In v l -> In v (writes p n) /\ is_view p v) ->
-  forall s, now V s = n -> (forall i x, Readable p m n i x -> defined V s i x) ->
-  exists u, now V u = n /\ (forall i x, Readable p m n i x -> defined V u i x) /\
-    (forall v x, In v l -> inside p v x -> defined V u v x) /\
-    forall k t, performs V p k u t -> performs V p k s t.
+Lemma makes_views way l m n vs : Path p way l m n -> (forall v, In v vs -> In v (writes p n) /\ is_view p v) ->
+  forall s : machine, now V s = n -> (forall i x, Readable p l m n i x -> defined V s i x) ->
+  exists u : machine, now V u = n /\ (forall i x, Readable p l m n i x -> defined V u i x) /\
+    (forall v x, In v vs -> inside p v x -> defined V u v x) /\
+    forall k t, performs V p R k u t -> performs V p R k s t.
 Proof.
-  intros N. induction l as [|v l IH]; intros L s E D.
+  intros P. destruct (path_facts p safe _ _ _ _ P) as (N & _). induction vs as [|v vs IH]; intros L s E D.
   - exists s. repeat split; auto. intros v x [].
   - destruct IH with (s := s) as (u & Eu & Du & Vu & Pu); auto; [intros w Hw; apply L; right; auto|].
     destruct (L v (or_introl eq_refl)) as [W Vw]. destruct (view_made n v N W Vw) as (T & _).
     assert (B : forall x, inside p v x -> defined V u (base (tensor_at p v)) (shift (tensor_at p v) + x))
-      by (intros x I; apply Du; apply base_readable; auto).
+      by (intros x I; apply Du; eapply base_readable; eauto).
     assert (Keep : forall i x, inside p i x -> defined V u i x -> defined V (shown V p u v) i x).
     { intros i x I Dx. cbn. destruct (Z.eq_dec i v) as [->|Ne]; auto. }
-    exists (shown V p u v). split; [exact Eu|]. split; [|split].
-    + intros i x R. apply Keep; [apply R | auto].
+    exists (Private V R (shown V p u v) (registers V R u)). split; [exact Eu|]. split; [|split].
+    + intros i x Re. apply Keep; [apply Re | auto].
     + intros w x [<-|Hw] I; [cbn; left; auto | apply Keep; auto].
-    + intros k t P. apply Pu. apply makes_view with v; rewrite ?Eu; auto. left. auto.
+    + intros k t Q. apply Pu. apply makes_view with v; rewrite ?Eu; auto. left. auto.
 Qed.
 
-(** A kernel to which fewer bytes are known than are defined can make its stores. *)
-Lemma makes_stores n l d : is_step p n -> Kernel V p n d l -> forall s, now V s = n ->
-  (forall i x, d i x -> defined V s i x) -> views_done n s -> exists t, performs V p l s t /\ done V p t.
+Lemma same_for_more n (d : Z -> Z -> Prop) (s : state V) u v : now V s = n -> (forall i x, d i x -> defined V s i x) ->
+  SameFor V p (now V s) (defined V s) u v -> SameFor V p n d u v.
+Proof. intros <- D Eq i x T I Dx. apply Eq; auto. Qed.
+
+(** A kernel to which fewer bytes are known than are defined can carry out its instructions. *)
+Lemma makes_stores n l d : is_step p n -> Kernel V p R n d l -> forall s : machine, now V s = n ->
+  (forall i x, d i x -> defined V s i x) -> views_done n s -> exists t, performs V p R l s t /\ done V p t.
 Proof.
-  intros N K. induction K as [d All|d w l (_ & Ww & Vw & I & Loc) K IH]; intros s E D Vs.
+  intros N K. induction K as [d All|d f l Loc K IH|d w c f l A K IH]; intros s E D Vs.
   - exists s. split; [constructor|]. intros w x _ W I. rewrite E in W.
     destruct (Z.eq_dec (base (tensor_at p w)) (-1)) as [B|B]; [|apply Vs; auto].
     apply D, All; auto.
-  - destruct (IH (stored V p s w)) as (t & P & F); auto.
+  - destruct (IH (Private V R s (f (own V s) (registers V R s)))) as (t & P & F); auto.
+    exists t. split; auto. constructor; auto; [|congruence]. intros u v Eq. apply Loc. eapply same_for_more; eauto.
+  - destruct (A (registers V R s)) as (_ & Ww & Vw & I & Loc).
+    destruct (IH (registers V R s) (Private V R (stored V p s (Store V w c (f (registers V R s)))) (registers V R s)))
+      as (t & P & F); auto.
     + intros i x [?|[Dx Nr]]; [left; auto | right; auto].
-    + intros v x W Vv In_. right. split; [apply Vs; auto|]. intros (R & _).
-      exact (view_kept n v (result V w) N W Vv Ww R).
+    + intros v x W Vv In_. right. split; [apply Vs; auto|]. intros (Re & _). exact (view_kept n v w N W Vv Ww Re).
     + exists t. split; auto. constructor; auto. rewrite E. split; [auto|]. split; [auto|]. split; [auto|].
-      split; [auto|]. intros u v Eq. apply Loc. intros i x To In_ Dx. auto.
+      split; [auto|]. intros u v Eq. apply Loc. rewrite <- E in Eq. eapply same_for_more; eauto.
 Qed.
 
-(** What [runs] states about control, and that all that may be read is defined. *)
-Lemma runs_find way f s0 m s : runs V p way f s0 m s ->
-  in_full V p s /\ Comes p way m (now V s) /\ forall i x, Readable p m (now V s) i x -> defined V s i x.
+(** The meaning of [runs] about control and values. *)
+Lemma runs_find way f s0 l m s : runs V p R way f s0 l m s -> in_full V p l m s /\ Path p way l m (now V s).
 Proof.
-  assert (Next : forall a b u, in_full V p a -> acts_on V p a b -> done V p b -> goes V p b u ->
-    follows p (now V b) (now V u) -> in_full V p u /\ is_step p (now V u) /\
-    (now V b < now V u /\ ~ Siblings p (now V b) (now V u) \/ In (now V u, now V b) (loops p)) /\
-    forall i x, Readable p (now V b) (now V u) i x -> defined V u i x).
-  { intros a b u F A D G J.
-    assert (Fu : in_full V p u) by (econstructor; eauto).
-    assert (Su : is_step p (now V u)).
-    { destruct G as [b n _ Hn|b e L]; cbn; auto. destruct (loop p safe _ _ L). unfold is_step. lia. }
-    split; [auto|]. split; [auto|]. split.
-    { destruct G as [b n L _ Sib|b e L]; cbn in *; [left|right; auto]. split; auto.
-      destruct J as [J|[J|(x & c & Ar & J)]]; try lia. pose proof (arm_bounds p safe x c Ar).
-      pose proof (node p safe x (proj1 Ar)). lia. }
-    intros i x (R & I & [[NT W]|(y & c & z & E & Ar & Ac & Ic & Dz & Wz)]).
-    - destruct (reads_find_values V p safe) as [Find _]. apply (Find u i x); auto.
-    - destruct (reads_find_values V p safe) as (_ & Taken & _). apply (Taken a b u y c z i x); auto. }
-  intros R. induction R as [u G Go J W|m s t u R (F & (_ & Wy & _) & _) P D Go J W].
-  - assert (E : now V s0 = -1) by apply G. destruct (Next s0 s0 u) as (Fu & Su & Mv & Ru); auto.
-    + constructor. assumption.
-    + constructor.
-    + intros w x S. rewrite E in S. unfold is_step in S. lia.
-    + rewrite E in *. split; [auto|]. split; [|auto]. split; [auto|]. auto.
-  - pose proof (performs_acts _ _ _ P) as A. destruct (Next s t u) as (Fu & Su & Mv & Ru); auto.
-    split; [auto|]. split; [|auto]. split; [auto|]. split; [auto|].
-    split; [right; rewrite (acts_on_same V p _ _ A); auto|]. auto.
+  induction 1 as [n G Go W|l m s t n Rn [F P] Pf D Go W|l m s t e Rn [F P] Pf D L I W].
+  - split; constructor; auto.
+  - apply performs_acts in Pf. split; econstructor; eauto.
+  - apply performs_acts in Pf. split; econstructor; eauto.
 Qed.
 
-Lemma never_stuck way f s0 m s : Local V p way f -> runs V p way f s0 m s ->
-  exists t, performs V p (f m (now V s)) s t /\ done V p t.
+Lemma never_stuck way f s0 l m s : Local V p R way f -> runs V p R way f s0 l m s ->
+  exists t, performs V p R (f l m (now V s)) s t /\ done V p t.
 Proof.
-  intros L R. destruct (runs_find _ _ _ _ _ R) as (F & Cm & Re).
-  pose proof (L m (now V s) Cm) as K. pose proof (proj1 Cm) as N.
+  intros L Rn. destruct (runs_find _ _ _ _ _ _ Rn) as (F & P).
+  pose proof (L l m (now V s) P) as K. destruct (path_facts p safe _ _ _ _ P) as (N & _).
   set (vs := filter (fun v => negb (base (tensor_at p v) =? -1)) (writes p (now V s))).
   assert (Vs : forall v, In v vs <-> In v (writes p (now V s)) /\ is_view p v).
   { intros v. unfold vs, is_view. rewrite filter_In, negb_true_iff, Z.eqb_neq. tauto. }
-  destruct (makes_views m (now V s) vs N) with (s := s) as (u & Eu & Du & Vu & Pu); auto; [intros v; apply Vs|].
-  destruct (makes_stores (now V s) _ _ N K u Eu Du) as (t & P & D).
-  - intros v x Iv Vv. apply Vu. apply Vs. auto.
-  - exists t. auto.
+  destruct (makes_views way l m (now V s) vs P) with (s := s) as (u & Eu & Du & Vu & Pu); auto; [intros v; apply Vs | |].
+  - intros i x Re. eapply finds_readable; eauto.
+  - destruct (makes_stores (now V s) _ _ N K u Eu Du) as (t & Pt & D).
+    + intros v x Iv Vv. apply Vu. apply Vs. auto.
+    + exists t. auto.
 Qed.
+
+(** * Runs as those of machines *)
+
+(** What one run does, as a program of its own: the registers hold what is left to do. *)
+Inductive command := Do (i : instruction V R) | Make (v : Z) | Next (n : Z) | Again (e : Z).
+Definition script (_ : Z) (c : R * list command) : action V (R * list command) :=
+  let (r, l) := c in
+  match l with
+  | [] => Stop V _
+  | Do (load _ _ f) :: l => Load V _ (fun u => (f u r, l))
+  | Do (put _ _ w c f) :: l => Put V _ (Store V w c (f r)) (r, l)
+  | Make v :: l => Show V _ v (r, l)
+  | Next n :: l => Go V _ n (r, l)
+  | Again e :: l => Back V _ e (r, l)
+  end.
+Definition scripted (s : machine) (l : list command) : private_machine V (R * list command) :=
+  Private V _ s (registers V R s, l).
+Definition carries_out (l : list command) (s t : machine) : Prop := forall rest, exists k,
+  Nat.iter k (private_step V p _ script) (scripted s (l ++ rest)) = scripted t rest /\
+  forall j, (j < k)%nat -> lawful V p _ script (Nat.iter j (private_step V p _ script) (scripted s (l ++ rest))).
+
+Lemma iter_more {A} (f : A -> A) (j k : nat) a : Nat.iter (j + k) f a = Nat.iter j f (Nat.iter k f a).
+Proof. induction j as [|j IH]; [reflexivity|]. exact (f_equal f IH). Qed.
+
+Lemma carries_more l l' s t u : carries_out l s t -> carries_out l' t u -> carries_out (l ++ l') s u.
+Proof.
+  intros H H' rest. destruct (H (l' ++ rest)) as (k & E & L), (H' rest) as (k' & E' & L'). exists (k' + k)%nat.
+  rewrite <- app_assoc. split; [rewrite iter_more, E; auto|]. intros j J.
+  destruct (Nat.lt_ge_cases j k) as [|Ge]; [apply L; auto|].
+  replace j with (j - k + k)%nat by lia. rewrite iter_more, E. apply L'. lia.
+Qed.
+
+Lemma carries_one c s t : (forall rest, private_step V p _ script (scripted s (c :: rest)) = scripted t rest) ->
+  (forall rest, lawful V p _ script (scripted s (c :: rest))) -> carries_out [c] s t.
+Proof.
+  intros E L rest. exists 1%nat. split; [apply E|]. intros j J. replace j with 0%nat by lia. apply L.
+Qed.
+
+Lemma performs_carries l s t : performs V p R l s t -> exists cs, carries_out cs s t.
+Proof.
+  induction 1 as [s|l s v t N T Vw W P (cs & IH)|f l s t L N P (cs & IH)|w c f l s t A P (cs & IH)].
+  - exists []. intros rest. exists 0%nat. split; [reflexivity|]. intros j J. lia.
+  - exists ([Make v] ++ cs). eapply carries_more; [|exact IH]. apply carries_one; [reflexivity|]. intros rest.
+    split; auto.
+  - exists ([Do (load V R f)] ++ cs). eapply carries_more; [|exact IH]. apply carries_one; [reflexivity|]. intros rest.
+    split; [auto|]. intros u v Eq. cbn in *. f_equal. apply L. assumption.
+  - exists ([Do (put V R w c f)] ++ cs). eapply carries_more; [|exact IH]. apply carries_one; [reflexivity|].
+    intros rest. exact A.
+Qed.
+
+Lemma runs_carries way f s0 l m s : runs V p R way f s0 l m s -> exists cs, carries_out cs s0 s.
+Proof.
+  induction 1 as [n G Go W|l m s t n Rn (cs & IH) Pf D Go W|l m s t e Rn (cs & IH) Pf D L I W].
+  - exists [Next n]. apply carries_one; [reflexivity|]. intros rest. destruct G as [[E _] _].
+    destruct Go as (N & Lt & Sib & _). cbn. rewrite E. split; [lia | auto].
+  - pose proof (acts_same V p _ _ (performs_acts _ _ _ Pf)) as E. apply performs_carries in Pf as (cs' & Pf).
+    exists (cs ++ cs' ++ [Next n]). repeat (eapply carries_more; eauto). apply carries_one; [reflexivity|].
+    intros rest. destruct Go as (N & Lt & Sib & _). cbn. rewrite E. split; [lia | auto].
+  - pose proof (acts_same V p _ _ (performs_acts _ _ _ Pf)) as E. apply performs_carries in Pf as (cs' & Pf).
+    exists (cs ++ cs' ++ [Again e]). repeat (eapply carries_more; eauto). apply carries_one; [reflexivity|].
+    intros rest. cbn. rewrite E. assumption.
+Qed.
+
+Lemma runs_reach way f s0 l m s t : runs V p R way f s0 l m s -> performs V p R (f l m (now V s)) s t ->
+  Reaches V p s0 t.
+Proof.
+  intros Rn Pf. apply runs_carries in Rn as (cs & Rn). apply performs_carries in Pf as (cs' & Pf).
+  destruct (carries_more _ _ _ _ _ Rn Pf []) as (k & E & L).
+  exists _, script, (registers V R s0, (cs ++ cs') ++ []), (registers V R t, []), k. split; [exact E | exact L].
+Qed.
+End Programs.
 
 (** * The path of a choice *)
 
@@ -194,25 +262,31 @@ Proof.
     apply (one_arm p safe x (c x) a (snd (c x))); auto; unfold in_arm; lia.
 Qed.
 
+Lemma no_siblings m n : Chosen p c m -> Chosen p c n -> ~ Siblings p m n.
+Proof. intros [_ M] [_ N] (x & a & b & A & B & D & Ia & Ib). apply D. rewrite (M x a), (N x b); auto. Qed.
+
 (** Each step of the choice is the first, or control comes to it from one before. *)
-Lemma comes_from n : Chosen p c n -> n = 0 \/ exists m, Chosen p c m /\ m < n /\ follows p m n.
+Lemma comes_from n : Chosen p c n -> n = 0 \/ exists m, Chosen p c m /\ Goes p m n.
 Proof.
-  intros Ch. pose proof Ch as [N Arms]. unfold is_step in N.
+  intros Ch. pose proof Ch as [N Arms].
+  assert (Step : forall m, Chosen p c m -> m < n -> (n = m + 1 \/ Passable p m n \/ exists x a, is_arm p x a /\
+    (m = enter_of p x /\ n = fst a /\ fst a <= snd a \/ m = snd a /\ n = leave_of p x /\ fst a <= snd a \/
+     m = enter_of p x /\ n = leave_of p x /\ snd a < fst a)) -> exists m, Chosen p c m /\ Goes p m n).
+  { intros m Cm L F. exists m. split; [auto|]. split; [auto|]. split; [auto|]. split; [apply no_siblings; auto | auto]. }
+  unfold is_step in N.
   destruct (existsb (fun x => leave_of p x =? n) (run 0 (exclusives p))) eqn:Lv.
   { apply existsb_exists in Lv as (x & X & E). apply run_spec in X. apply Z.eqb_eq in E. subst n. right.
     pose proof (choice x X) as A. pose proof (arm_bounds p safe x _ A). pose proof (node p safe x X).
     destruct (Z_le_gt_dec (fst (c x)) (snd (c x))) as [L|L].
-    - exists (snd (c x)). split; [apply end_chosen; auto|]. split; [lia|]. right. right. exists x, (c x).
-      split; auto 6.
-    - exists (enter_of p x). split; [eapply enter_chosen; eauto; lia|]. split; [lia|]. right. right. exists x, (c x).
+    - apply (Step (snd (c x))); [apply end_chosen; auto | lia |]. right. right. exists x, (c x). split; auto 6.
+    - apply (Step (enter_of p x)); [eapply enter_chosen; eauto; lia | lia |]. right. right. exists x, (c x).
       split; auto. right. right. lia. }
   destruct (existsb (fun x => existsb (fun a => (fst a =? n) && (n <=? snd a)) (arms (exclusive_at p x)))
     (run 0 (exclusives p))) eqn:Fst.
   { apply existsb_exists in Fst as (x & X & E). apply run_spec in X. apply existsb_exists in E as (a & Ia & E). facts.
     subst n. right. assert (A : is_arm p x a) by (split; auto). pose proof (arm_bounds p safe x a A).
-    exists (enter_of p x). split; [eapply enter_chosen; eauto; lia|]. split; [lia|]. right. right. exists x, a.
-    split; auto. }
-  destruct (Z.eq_dec n 0) as [->|Nz]; [left; auto|]. right. exists (n - 1). split; [|split; [lia | left; lia]].
+    apply (Step (enter_of p x)); [eapply enter_chosen; eauto; lia | lia |]. right. right. exists x, a. split; auto. }
+  destruct (Z.eq_dec n 0) as [->|Nz]; [left; auto|]. right. apply (Step (n - 1)); [|lia | left; lia].
   split; [unfold is_step; lia|]. intros y b B I. pose proof (node p safe y (proj1 B)) as Ny.
   pose proof (arm_bounds p safe y b B) as Bb. unfold in_arm in I.
   destruct (Z_le_gt_dec n (snd b)) as [L|L]; [apply Arms; auto; unfold in_arm; lia|]. exfalso.
@@ -225,40 +299,36 @@ Proof.
   destruct (arms_ordered p safe y b a B A) as [->|[?|?]]; lia.
 Qed.
 
-Lemma no_siblings m n : Chosen p c m -> Chosen p c n -> ~ Siblings p m n.
-Proof. intros [_ M] [_ N] (x & a & b & A & B & D & Ia & Ib). apply D. rewrite (M x a), (N x b); auto. Qed.
-
-Lemma comes_to f s0 : Local V p (Chosen p c) f -> given V p s0 -> forall n, Chosen p c n ->
-  exists m s, runs V p (Chosen p c) f s0 m s /\ now V s = n.
+Lemma comes_to R f (s0 : private_machine V R) : Local V p R (Chosen p c) f -> given V p s0 -> forall n, Chosen p c n ->
+  exists l m s, runs V p R (Chosen p c) f s0 l m s /\ now V s = n.
 Proof.
   intros L G n Ch. assert (N : 0 <= n) by (unfold Chosen, is_step in Ch; lia). revert n N Ch.
-  apply (Z_lt_induction (fun n => Chosen p c n -> exists m s, runs V p (Chosen p c) f s0 m s /\ now V s = n)).
+  apply (Z_lt_induction (fun n => Chosen p c n -> exists l m s, runs V p R (Chosen p c) f s0 l m s /\ now V s = n)).
   intros n IH Ch. pose proof Ch as [N _].
-  destruct (comes_from n Ch) as [->|(m & Cm & Lt & J)].
-  - exists (-1), (State V 0 (defined V s0) (own V s0) (held V s0)). destruct G as [[Z B] All].
-    split; [|reflexivity]. apply to_first; [split; [split|]; auto | | rewrite Z; left; reflexivity | exact Ch].
-    apply on; [lia | auto |]. intros (x & a & b & A & _ & _ & Ia & _). rewrite Z in Ia.
+  destruct (comes_from n Ch) as [->|(m & Cm & Go)].
+  - exists [], (-1), (Private V R (moved V s0 0) (registers V R s0)). split; [|reflexivity]. constructor; auto.
+    split; [auto|]. split; [lia|]. split; [|left; lia]. intros (x & a & b & A & _ & _ & Ia & _).
     pose proof (arm_bounds p safe x a A). pose proof (node p safe x (proj1 A)). unfold in_arm in Ia. lia.
-  - destruct (IH m) as (k & s & R & E); [unfold Chosen, is_step in Cm; lia | auto |].
-    destruct (never_stuck _ _ _ _ _ L R) as (t & P & D).
-    assert (Et : now V t = m) by (rewrite (acts_on_same V p _ _ (performs_acts _ _ _ P)); auto).
-    exists (now V t), (State V n (defined V t) (own V t) (held V t)). split; [|reflexivity].
-    eapply to_next; eauto; cbn; rewrite ?Et; auto.
-    apply on; rewrite ?Et; [lia | auto | apply no_siblings; auto].
+  - destruct (IH m) as (l & k & s & Rn & E); 
+      [destruct Go as (_ & Lt & _), Cm as [Sm _]; unfold is_step in Sm; lia | auto |].
+    destruct (never_stuck _ _ _ _ _ _ _ L Rn) as (t & P & D). subst m.
+    exists (now V s :: l), (now V s), (Private V R (moved V t n) (registers V R t)). split; [|reflexivity].
+    eapply run_onward; eauto.
 Qed.
 End Choosing.
 
 Theorem progress : Progress V p.
-Proof. split; [apply never_stuck | intros c f s0 n C L G Ch; eapply comes_to; eauto]. Qed.
+Proof.
+  split; [exact never_stuck|]. split; [intros R c f s0 n C L G Ch; eapply comes_to; eauto | exact runs_reach].
+Qed.
 
 (** * Functions *)
 
-Lemma results_of n w : In w (nodup Z.eq_dec (filter (fun w => base (tensor_at p w) =? -1) (writes p n))) <->
-  In w (writes p n) /\ ~ is_view p w.
-Proof. unfold is_view. rewrite nodup_In, filter_In, Z.eqb_eq. split; intros [? ?]; split; auto; lia. Qed.
+Lemma results_of n w : In w (results p n) <-> In w (writes p n) /\ ~ is_view p w.
+Proof. unfold results, is_view. rewrite nodup_In, filter_In, Z.eqb_eq. split; intros [? ?]; split; auto; lia. Qed.
 
-Lemma chosen_inside g w x : chosen V (whole_store V p g w) x = true <-> inside p w x.
-Proof. unfold inside. cbn. rewrite andb_true_iff, Z.leb_le, Z.ltb_lt. tauto. Qed.
+Lemma whole_result_spec w x : whole_result p w x = true <-> inside p w x.
+Proof. unfold whole_result, inside. rewrite andb_true_iff, Z.leb_le, Z.ltb_lt. tauto. Qed.
 
 (** A result takes the place of no other of its step. *)
 Lemma result_kept n w o x : is_step p n -> In w (writes p n) -> ~ is_view p w -> In o (writes p n) -> w <> o ->
@@ -274,84 +344,89 @@ Proof.
   - apply Dead in Q. lia.
 Qed.
 
-Lemma functions_are_kernels way g : LocalFunctions V p way g -> Local V p way (kernels_of V p g).
+Lemma load_all_same l m n (g : functions V) way u v : Path p way l m n -> LocalFunctions V p way g ->
+  (forall i x, Readable p l m n i x -> u i x = v i x) ->
+  load_all V p (g l m n) (results p n) u = load_all V p (g l m n) (results p n) v.
 Proof.
-  intros Loc m n Cm. pose proof (proj1 Cm) as N. unfold kernels_of.
-  set (l := nodup Z.eq_dec (filter (fun w => base (tensor_at p w) =? -1) (writes p n))).
-  assert (G : forall l' before (d : Z -> Z -> Prop), NoDup (before ++ l') -> (forall w, In w (before ++ l') <-> In w l) ->
-    (forall i x, Readable p m n i x -> (forall o, In o before -> o <> i -> ~ Replaces p o i) -> d i x) ->
-    (forall w x, In w before -> inside p w x -> d w x) ->
-    Kernel V p n d (map (fun w => whole_store V p (g m n w) w) l')).
-  { induction l' as [|w l' IH]; intros before d ND All Rd St; cbn.
-    - constructor. intros w x Iw Vw I. apply St; auto. rewrite app_nil_r in All. apply All, results_of. auto.
-    - assert (Iw : In w l) by (apply All, in_app_iff; right; left; auto). apply results_of in Iw as [Iw Vw].
-      assert (B : forall o, In o before -> In o (writes p n) /\ ~ is_view p o /\ o <> w).
-      { intros o Io. assert (In o l) as Q by (apply All, in_app_iff; auto). apply results_of in Q as [? ?].
-        split; [auto|]. split; [auto|]. intros ->. apply NoDup_remove_2 in ND. apply ND, in_app_iff. auto. }
-      constructor.
-      + split; [auto|]. split; [left; auto|]. split; [auto|]. split; [intros x; apply chosen_inside|].
-        intros u v Eq x I. apply chosen_inside in I. apply (Loc m n w); auto. intros i y [R O].
-        apply Eq; [left; apply R | apply R |]. apply Rd; auto. intros o Io _. apply O; apply B; auto.
-      + apply (IH (before ++ [w])).
-        * rewrite <- app_assoc. exact ND.
-        * intros o. rewrite <- app_assoc. apply All.
-        * intros i x R Nr. right. split.
-          { apply Rd; auto. intros o Io. apply Nr, in_app_iff. auto. }
-          intros (Q & D & _). revert Q. apply Nr; [apply in_app_iff; right; left; auto | auto].
-        * intros o x Io I. apply in_app_iff in Io as [Io|[<-|[]]]; [|left; split; auto; apply chosen_inside; auto].
-          right. split; [apply St; auto|]. intros (Q & _ & C). apply chosen_inside in C.
-          destruct (B o Io) as (Wo & Vo & D). exact (result_kept n o w x N Wo Vo Iw D I C Q). }
-  apply (G l []); cbn; [apply NoDup_nodup | tauto | auto | intros w x []].
+  intros P Loc Eq. apply map_ext_in. intros w Iw. f_equal. apply map_ext_in. intros x Ix. apply in_seq in Ix.
+  apply results_of in Iw as [Iw Vw]. apply (Loc l m n w P Iw Vw u v Eq). unfold inside. lia.
 Qed.
 
-Lemma functions_stored n (h : Z -> private V -> Z -> V) : is_step p n ->
-  (forall w, In w (writes p n) -> ~ is_view p w -> forall u v,
-     (forall i x, i = w \/ ~ In i (writes p n) -> u i x = v i x) -> forall x, inside p w x -> h w u x = h w v x) ->
-  forall k s t, performs V p k s t -> now V s = n ->
-  forall l, k = map (fun w => whole_store V p (h w) w) l -> NoDup l ->
-  (forall w, In w l -> In w (writes p n) /\ ~ is_view p w) ->
-  (forall w x, In w l -> inside p w x -> own V t w x = h w (own V s) x) /\
-  (forall i x, ~ In i l -> ~ is_view p i -> own V t i x = own V s i x).
+Lemma register_loaded zero g ws u w x : In w ws -> inside p w x -> register V zero (load_all V p g ws u) w x = g w u x.
 Proof.
-  intros N Loc k s t P. induction P as [s|k s v t Hn Tv Vv Wv P IH|w k s t A P IH]; intros E l L ND Res.
-  - destruct l; [|discriminate]. split; [intros w x [] | auto].
-  - destruct (IH E l L ND Res) as [S O]. rewrite E in *.
-    assert (Iv : In v (writes p n)).
-    { destruct Wv as [?|(e & Le & We)]; auto. exfalso. destruct (loop p safe _ _ Le) as (B & _).
-      destruct (all_safe p safe) as (_ & _ & Vs & _). destruct (Vs v Tv Vv) as (_ & _ & _ & _ & _ & _ & Once).
-      pose proof (Once n Hn (or_intror (ex_intro _ e (conj Le We)))).
-      assert (e = made (tensor_at p v)) by (apply Once; [unfold is_step in *; lia | left; auto]). lia. }
-    split.
-    + intros w x Iw I. rewrite S; auto. destruct (Res w Iw) as [W Vw]. apply Loc; auto. intros i y D. cbn.
-      destruct (Z.eqb_spec i v) as [->|]; auto. destruct D as [->|D]; contradiction.
-    + intros i x Ni Vi. rewrite O; auto. cbn. destruct (Z.eqb_spec i v) as [->|]; auto. contradiction.
-  - destruct l as [|r l]; [discriminate|]. cbn in L. injection L as -> ->. apply NoDup_cons_iff in ND as [No ND].
-    destruct (IH E l eq_refl ND) as [S O]; [intros; apply Res; right; auto|].
-    destruct (Res r (or_introl eq_refl)) as [Wr Vr]. split.
-    + intros o x [<-|Io] I.
-      * rewrite O; auto. cbn. unfold store_own. cbn. rewrite Z.eqb_refl. cbn.
-        replace ((0 <=? x) && (x <? bytes (tensor_at p r))) with true; auto.
-        symmetry. apply (chosen_inside (h r)). auto.
-      * rewrite S; auto. destruct (Res o (or_intror Io)) as [Wo Vo]. apply Loc; auto. intros i y D. cbn. unfold store_own. cbn.
-        destruct (Z.eqb_spec i r) as [->|]; auto. destruct D as [->|D]; contradiction.
+  intros Iw I. unfold register. induction ws as [|o ws IH]; [destruct Iw|]. cbn.
+  destruct (Z.eqb_spec o w) as [->|Ne]; [|apply IH; destruct Iw; [contradiction | auto]]. cbn. unfold inside in I.
+  assert (K : (Z.to_nat x < Z.to_nat (bytes (tensor_at p w)))%nat) by lia.
+  rewrite nth_indep with (d' := g w u (Z.of_nat 0)); [|rewrite map_length, seq_length; lia].
+  rewrite (map_nth (fun k => g w u (Z.of_nat k))), seq_nth by lia. f_equal. lia.
+Qed.
+
+Lemma functions_are_kernels way zero g : LocalFunctions V p way g -> Local V p _ way (kernels_of V p zero g).
+Proof.
+  intros Loc l m n P. destruct (path_facts p safe _ _ _ _ P) as (N & _). unfold kernels_of. constructor.
+  { intros r u v Eq. eapply load_all_same; eauto. intros i x Re. apply Eq; [apply Re | apply Re | exact Re]. }
+  assert (G : forall ws before (d : Z -> Z -> Prop), NoDup (before ++ ws) ->
+    (forall w, In w (before ++ ws) <-> In w (results p n)) -> (forall w x, In w before -> inside p w x -> d w x) ->
+    Kernel V p _ n d (map (fun w => put V _ w (whole_result p w) (fun r _ x => register V zero r w x)) ws)).
+  { induction ws as [|w ws IH]; intros before d ND All St; cbn.
+    - constructor. intros w x Iw Vw I. apply St; auto. rewrite app_nil_r in All. apply All, results_of. auto.
+    - assert (Iw : In w (results p n)) by (apply All, in_app_iff; right; left; auto). apply results_of in Iw as [Iw Vw].
+      constructor.
+      + intros r. split; [auto|]. split; [left; auto|]. split; [auto|]. split; [|reflexivity]. intros x.
+        apply whole_result_spec.
+      + intros r. apply (IH (before ++ [w])); rewrite <- ?app_assoc; auto. intros o x Io I.
+        apply in_app_iff in Io as [Io|[<-|[]]]; [|left; split; auto; apply whole_result_spec; auto].
+        right. split; [apply St; auto|]. intros (Q & D & C). cbn in *. apply whole_result_spec in C.
+        assert (Ro : In o (results p n)) by (apply All, in_app_iff; auto). apply results_of in Ro as [Wo Vo].
+        exact (result_kept n o w x N Wo Vo Iw D I C Q). }
+  apply (G (results p n) []); cbn; [apply NoDup_nodup | tauto | intros w x []].
+Qed.
+
+Local Notation registers_of := (list (Z * list V)).
+
+Lemma results_stored zero k (s t : private_machine V registers_of) : performs V p _ k s t -> forall ws,
+  k = map (fun w => put V _ w (whole_result p w) (fun r _ x => register V zero r w x)) ws -> NoDup ws ->
+  (forall w, In w ws -> ~ is_view p w) ->
+  (forall w x, In w ws -> inside p w x -> own V t w x = register V zero (registers V _ s) w x) /\
+  (forall i x, ~ In i ws -> ~ is_view p i -> own V t i x = own V s i x).
+Proof.
+  induction 1 as [s|k s v t Hn Tv Vv Wv P IH|f k s t L N P IH|w c f k s t A P IH]; intros ws L' ND Res.
+  - destruct ws; [|discriminate]. split; [intros w x [] | auto].
+  - destruct (IH ws L' ND Res) as [S O]. split; [exact S|]. intros i x Ni Vi. rewrite O; auto. cbn.
+    destruct (Z.eqb_spec i v) as [->|]; auto. contradiction.
+  - destruct ws; discriminate.
+  - destruct ws as [|o ws]; [discriminate|]. cbn in L'. injection L' as -> -> -> ->.
+    apply NoDup_cons_iff in ND as [No ND].
+    destruct (IH ws eq_refl ND) as [S O]; [intros; apply Res; right; auto|]. split.
+    + intros w x [<-|Iw] I; [|apply S; auto]. rewrite O; auto; [|apply Res; left; auto]. cbn. unfold store_own. cbn.
+      rewrite Z.eqb_refl, (proj2 (whole_result_spec o x)); auto.
     + intros i x Ni Vi. rewrite O; auto; [|intros ?; apply Ni; right; auto]. cbn. unfold store_own. cbn.
-      destruct (Z.eqb_spec i r) as [->|]; auto. exfalso. apply Ni. left. auto.
+      destruct (Z.eqb_spec i o) as [->|]; auto. exfalso. apply Ni. left. auto.
+Qed.
+
+Lemma functions_stored way l m n zero g (u : private V) : Path p way l m n -> LocalFunctions V p way g ->
+  forall k (s t : private_machine V registers_of), performs V p _ k s t -> k = kernels_of V p zero g l m n ->
+  now V s = n -> (forall i x, Readable p l m n i x -> own V s i x = u i x) ->
+  forall w x, In w (results p n) -> inside p w x -> own V t w x = g l m n w u x.
+Proof.
+  intros P Loc. induction 1 as [s|k s v t Hn Tv Vv Wv Pf IH|f k s t L N Pf IH|w' c f k s t A Pf IH];
+    intros E En Eq w x Iw I; try discriminate.
+  - apply IH; auto. intros i y Re. cbn. destruct (Z.eqb_spec i v) as [->|]; [|auto]. rewrite En in *.
+    destruct (view_not_found _ _ _ _ v y P Tv Vv Wv Re).
+  - injection E as -> ->. destruct (results_stored zero _ _ _ Pf (results p n) eq_refl) as [S _].
+    + apply NoDup_nodup.
+    + intros o Io. apply results_of in Io. tauto.
+    + rewrite S; auto. cbn. rewrite register_loaded; auto. apply results_of in Iw as [Iw Vw].
+      apply (Loc l m n w P Iw Vw); auto.
 Qed.
 
 Theorem functions_are_computed : FunctionsAreComputed V p.
 Proof.
-  intros c g s0 n C Loc G Ch. pose proof (functions_are_kernels _ _ Loc) as L.
-  destruct (comes_to c C _ s0 L G n Ch) as (m & s & R & E). exists m, s.
-  destruct (never_stuck _ _ _ _ _ L R) as (t & P & D). rewrite E in P. exists t.
+  intros zero c g s0 n C Loc G Ch. pose proof (functions_are_kernels _ zero _ Loc) as L.
+  destruct (comes_to c C _ _ s0 L G n Ch) as (l & m & s & Rn & E). exists l, m, s.
+  destruct (never_stuck _ _ _ _ _ _ _ L Rn) as (t & P & D). rewrite E in P. exists t.
   split; [auto|]. split; [auto|]. split; [auto|]. split; [auto|].
-  destruct (runs_find _ _ _ _ _ R) as (_ & Cm & _). rewrite E in *. pose proof (proj1 Cm) as N.
-  intros w x Iw Vw I.
-  destruct (functions_stored n (g m n) N) with (k := kernels_of V p g m n) (s := s) (t := t)
-    (l := nodup Z.eq_dec (filter (fun w => base (tensor_at p w) =? -1) (writes p n))) as [St _]; auto.
-  - intros o Wo Vo u v Eq y Iy. apply (Loc m n o); auto. intros i z [_ Op]. apply Eq.
-    destruct (Z.eq_dec i o) as [|Ne]; [left; auto|]. right. intros Ii. destruct (Op i Ii Ne). auto.
-  - apply NoDup_nodup.
-  - intros o. apply results_of.
-  - apply St; auto. apply results_of. auto.
+  destruct (runs_find _ _ _ _ _ _ _ Rn) as (_ & Pa). rewrite E in Pa. intros w x Iw Vw I.
+  apply (functions_stored _ l m n zero g (own V s) Pa Loc _ s t P); auto. apply results_of. auto.
 Qed.
 End ProgressProof.

@@ -143,17 +143,23 @@ Definition WrittenOnce : Prop :=
      writer (tensor_at p w) <> -1 \/ In w (mutates p n) /\ donated (tensor_at p w) = true).
 
 (** V1.6: a view is at its base's bytes. The step that makes it reads its base, which stays and was written by an
-    earlier step or the caller. Therefore no view shows, through other views or directly, a tensor that its own step has
-    yet to make. *)
+    earlier step or the caller; the caller's views are of tensors that the caller writes. Therefore no view shows,
+    through other views or directly, a tensor that its own step has yet to make. *)
 Definition is_view (i : Z) : Prop := base (tensor_at p i) <> -1.
 Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
   let b := base (tensor_at p v) in
   is_tensor b /\ home (tensor_at p v) = home (tensor_at p b) /\
   address_of v = address_of b + shift (tensor_at p v) /\
   0 <= shift (tensor_at p v) /\ shift (tensor_at p v) + bytes (tensor_at p v) <= bytes (tensor_at p b) /\
+  (writer (tensor_at p v) = -1 -> writer (tensor_at p b) = -1) /\
   (writer (tensor_at p v) <> -1 -> Stays b (made (tensor_at p v)) /\ writer (tensor_at p b) < made (tensor_at p v) /\
      In b (reads p (made (tensor_at p v)))) /\
   (forall n, is_step p n -> step_writes n v -> n = made (tensor_at p v)).
+
+(** Tensor [i] shows the bytes of [r], which is no view: directly, or through other views. *)
+Inductive Shows : Z -> Z -> Prop :=
+  | itself : forall i, ~ is_view i -> Shows i i
+  | through : forall i r, is_view i -> Shows (base (tensor_at p i)) r -> Shows i r.
 
 (** T3: an in-place result takes the identical slice of an operand that neither a later step nor the caller reads. *)
 Definition InPlaceIsLast : Prop := forall w, is_tensor w -> operand (tensor_at p w) <> -1 ->
@@ -176,12 +182,13 @@ Definition WritesDisturbNothing : Prop := forall n w i x y,
   inside w x -> inside i y -> tensor_arena w = tensor_arena i -> address_of w + x = address_of i + y ->
   Replaces w i /\ x = y /\ n = made (tensor_at p w).
 
-(** V1.13: each tensor that the caller writes has separate bytes, except views, whether or not a step reads it. *)
+(** V1.13: each tensor that the caller writes has separate bytes, whether or not a step reads it. Two that have a byte in
+    common show the bytes of one tensor. *)
 Definition CallersTensorsApart : Prop := forall i j x y,
   is_tensor i -> is_tensor j -> i <> j -> writer (tensor_at p i) = -1 -> writer (tensor_at p j) = -1 ->
   inside i x -> inside j y ->
   tensor_arena i = tensor_arena j -> address_of i + x = address_of j + y ->
-  root (tensor_at p i) = root (tensor_at p j).
+  exists r, Shows i r /\ Shows j r.
 
 (** T8.3: tensors that exist when a loop begins and are needed after that stay until it is left. *)
 Definition LoopsKeep : Prop := forall e n, In (e, n) (loops p) ->

@@ -20,7 +20,12 @@ Proof.
   intros v H V. pose proof (shows_spec v H) as S. unfold shows in S. unfold is_view in V.
   destruct (base (tensor_at p v) =? -1) eqn:B; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
-  split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split.
+  split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split; [|split].
+  - intros W. destruct (writer_checked p checked v H) as [(_ & M & _)|(St & _)]; cbv zeta in *;
+      [|unfold is_step in St; lia].
+    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [|lia].
+    destruct (writer_checked p checked (base (tensor_at p v))) as [(? & _)|(_ & ? & _)]; cbv zeta in *;
+      [unfold is_tensor; lia | assumption | lia].
   - intros W. destruct (writer_checked p checked v H) as [?|(_ & M & _)]; cbv zeta in *; [tauto|].
     destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. split; [unfold Stays; lia|]. split; [lia | apply mem_spec; assumption].
   - intros n N [I|[e [L I]]].
@@ -29,6 +34,24 @@ Proof.
     + destruct (parts p checked) as (_ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
       unfold loop_ok in L. facts. cbn in *.
       match goal with Q : forall x, In x (writes p e) -> _ |- _ => specialize (Q _ I) end. facts. congruence.
+Qed.
+
+(** The stated root is the end of the chain of bases. *)
+Lemma root_shown i : is_tensor p i -> Shows p i (root (T i)).
+Proof.
+  assert (G : forall n, 0 <= n -> forall k j, is_tensor p j -> home (T j) = k -> place (T j) = at_ (members p) k + n ->
+    Shows p j (root (T j))).
+  { apply (Z_lt_induction (fun n => forall k j, _ -> _ -> place (T j) = at_ (members p) k + n -> Shows p j (root (T j)))).
+    intros n IH k j H K P. pose proof (shows_spec j H) as S. unfold shows in S.
+    destruct (base (T j) =? -1) eqn:B; facts.
+    - replace (root (T j)) with j by congruence. apply itself. unfold is_view. lia.
+    - assert (Hb : is_tensor p (base (T j))) by (unfold is_tensor; lia).
+      pose proof (tensor_checked p checked _ Hb) as C. unfold tensor_ok in C. facts. unfold listed in *. facts.
+      match goal with E : root (T j) = root _ |- _ => rewrite E end. apply through; [unfold is_view; lia|].
+      assert (Kb : home (T (base (T j))) = k) by congruence. rewrite Kb in *.
+      apply (IH (place (T (base (T j))) - at_ (members p) k)) with k; auto; lia. }
+  intros H. pose proof (tensor_checked p checked i H) as C. unfold tensor_ok in C. facts. unfold listed in *. facts.
+  apply (G (place (T i) - at_ (members p) (home (T i)))) with (home (T i)); auto; lia.
 Qed.
 
 Lemma arm_results_are_handed x i : ArmResult p x i -> handed (T i) = true.
@@ -188,7 +211,8 @@ Proof.
     - exfalso. eapply apart_spec; eauto.
     - exfalso. destruct (in_place_is_last j J) as (Io & _ & _ & _ & _ & _ & L & _);
         [unfold is_tensor in I; lia|]. pose proof (stays_within p checked _ Io). lia. }
-  intros i j x y I J N Wi Wj X Y A Q. unfold inside in X, Y.
+  intros i j x y I J N Wi Wj X Y A Q. exists (root (T i)). split; [apply root_shown; auto|].
+  replace (root (T i)) with (root (T j)); [apply root_shown; auto|]. unfold inside in X, Y. symmetry.
   destruct (tensors_within_storages p checked i I) as (Hi & I0 & I1 & Li1 & Li2 & _).
   destruct (tensors_within_storages p checked j J) as (Hj & J0 & J1 & Lj1 & Lj2 & _).
   destruct (writer_checked p checked i I) as [(_ & Mi & Bi)|(S & _)]; cbv zeta in *; [|unfold is_step in S; lia].

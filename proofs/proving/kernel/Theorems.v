@@ -1,20 +1,20 @@
 (** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
-From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ProgressProof
-  ClaimsProof Scan ScanProof Symbolic SymbolicProof.
+From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
+  ProgressProof ShapesProof ClaimsProof Scan ScanProof Symbolic SymbolicProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
-(** A plan that is checked is safe, and runs in its arenas as if every tensor had private memory. *)
+(** A plan that is checked is safe, and its program does in arenas what it does with private memory for every tensor. *)
 Theorem checked_plans_run_as_private p : check p = true ->
   Safe p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p).
 Proof. intros H. pose proof (check_sound p H). auto using runs_as_private, reads_find_values. Qed.
 
-(** There are such runs: a local program is never stuck, comes to each step of each choice of branches, and computes its
-    functions. *)
+(** There are such runs: the caller can begin with any values, and a local program is never stuck, comes to each step of
+    each choice of branches, and computes its functions. *)
 Theorem checked_plans_progress p : check p = true ->
-  (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
-Proof. intros H. pose proof (check_sound p H). auto using progress, functions_are_computed. Qed.
+  (forall V, CallersCanBegin V p) /\ (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
+Proof. intros H. pose proof (check_sound p H). auto using callers_can_begin, progress, functions_are_computed. Qed.
 
 (** The same about the words of a file, which are the input of the program. *)
 Theorem accepted_plans_run_as_private word : accepts word = true ->
@@ -22,8 +22,19 @@ Theorem accepted_plans_run_as_private word : accepts word = true ->
 Proof. unfold accepts. intros H. facts. apply checked_plans_run_as_private. assumption. Qed.
 
 Theorem accepted_plans_progress word : accepts word = true ->
-  (forall V, Progress V (plan_of word)) /\ (forall V, FunctionsAreComputed V (plan_of word)).
+  (forall V, CallersCanBegin V (plan_of word)) /\ (forall V, Progress V (plan_of word)) /\
+  (forall V, FunctionsAreComputed V (plan_of word)).
 Proof. unfold accepts. intros H. facts. apply checked_plans_progress. assumption. Qed.
+
+(** And at every shape that gives no tensor more bytes, and shares bytes as the plan does. *)
+Theorem accepted_plans_run_at_every_shape word : accepts word = true -> forall size, Shrinks (plan_of word) size ->
+  let p := at_sizes (plan_of word) size in
+  Safe p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p) /\
+  (forall V, CallersCanBegin V p) /\ (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
+Proof.
+  unfold accepts. intros H size S. facts. pose proof (safe_at_sizes _ size (check_sound _ H) S).
+  auto 7 using runs_as_private, reads_find_values, callers_can_begin, progress, functions_are_computed.
+Qed.
 
 Lemma memory_of_plan word : allocation (plan_of word) = memory_of word.
 Proof. unfold plan_of, memory_of. destruct (memory_and_end word). reflexivity. Qed.
@@ -82,6 +93,7 @@ Print Assumptions checked_plans_run_as_private.
 Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
 Print Assumptions accepted_plans_progress.
+Print Assumptions accepted_plans_run_at_every_shape.
 Print Assumptions accepted_lifetimes_are_safe.
 Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.

@@ -32,7 +32,7 @@ from proofs.proving.kernel.memory import (
 from proofs.proving.kernel.memory import columns as memory_columns
 from proofs.proving.obligations.arms import Mask
 from proofs.proving.obligations.contents import value_live_ranges
-from proofs.proving.obligations.context import Context
+from proofs.proving.obligations.context import CALLER, Context
 from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Placement
 from tmmu.plans.columns import ROLES
@@ -56,7 +56,8 @@ def columns(context: Context, digest: bytes) -> list[Named]:
     columns takes hundreds of MiB.
     """
     plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
-    members_at, members = group_rows(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
+    order = _bases_first(context, when.written)
+    members_at, members = group_rows(plan.allocation.tensors.storage, len(plan.allocation.storages), order)
     counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
     needed = np.minimum(when.last_needed, context.last)
     arms = branch_words(context, needed)
@@ -118,6 +119,22 @@ def _tensors(context: Context, made: Rows, needed: Rows, handed: Mask, place: Ro
     flags = context.returned + 2 * context.donated + 4 * scratch + 8 * handed
     yield "returned 1, donated 2, scratch 4, handed 8", flags
     yield from (("made + 1", made + 1), ("needed + 1", needed + 1), ("root", context.root), ("place", place))
+
+
+def _bases_first(context: Context, made: Rows) -> Rows:
+    """Return the rank of each tensor by the step that makes it. Among the caller's tensors a base precedes its views.
+
+    A view that a step makes was made after its base. O(n log n) if the caller has views, otherwise O(1).
+    """
+    views = context.permissions.views
+    if not any(made[view] == CALLER for view in views):
+        return made
+    base, depth = np.arange(len(made)), np.zeros(len(made), np.int64)
+    base[list(views)] = [shown for shown, _ in views.values()]
+    depth[list(views)] = 1
+    for _ in range(len(views).bit_length()):
+        depth, base = depth + depth[base], base[base]
+    return invert_order(np.lexsort((depth, made)))
 
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:

@@ -34,6 +34,7 @@ from proofs.proving.obligations.discharge import Result, discharge
 from proofs.proving.obligations.rows import Batch, Place
 from proofs.proving.promises import ask
 from proofs.proving.solvers.process import SOLVERS, SolverProcess, command_of
+from proofs.readers.sharing import Permissions
 from tmmu.core.progress import Doing, report_nothing
 from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.sections import Claims, Plan
@@ -228,8 +229,9 @@ def prove(
             for process in solvers:
                 process.close()
         outcomes = [_outcome(o, r, unproved, placement) for (o, _), r in zip(asked, results, strict=True)]
-        plan = context.plan if isinstance(context, Context) else None
-        sizes = [] if plan is None or plan.envelope is None else [prove_over_envelope(plan, timeout_s, solver)]
+        sizes = []
+        if isinstance(context, Context) and context.plan.envelope is not None:
+            sizes = [prove_over_envelope(context.plan, timeout_s, solver, context.permissions)]
         if is_asked and (meanwhile is None or not meanwhile.done()):
             progress(f"proving the definition with {solver}")
         definition = [ask_definition() if meanwhile is None else meanwhile.result()] if is_asked else []
@@ -265,10 +267,15 @@ def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placeme
     return Outcome(name, PROVED, result.rows, result.seconds)
 
 
-def prove_over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Outcome:
-    """Ask a separate solver process about sizes over the envelope. The note names the first tensor that is open."""
+def prove_over_envelope(
+    plan: Plan, timeout_s: float, solver: str = "z3", sharing: Permissions = sizes_over_envelope.NOTHING_SHARED
+) -> Outcome:
+    """Ask a separate solver process about sizes over the envelope, and of tensors that share bytes.
+
+    The note names the first tensor that is open.
+    """
     with SolverProcess(command=command_of(solver)) as process:
-        shown = sizes_over_envelope.ask(plan, process, timeout_s)
+        shown = sizes_over_envelope.ask(plan, process, timeout_s, sharing)
     name, count = Obligation.SIZES_OVER_ENVELOPE, shown.queries
     if not shown.failure:
         return Outcome(name, PROVED, count, shown.seconds)

@@ -60,6 +60,7 @@ MUTANTS = (
     Mutant("a loop's operands may die before it is left", "(snd l <=? needed t)", "(fst l <=? needed t)"),
     Mutant("a view may lie elsewhere than its base", "(window t =? window b + shift t) &&&", ""),
     Mutant("a view may reach beyond its base", "&&& (shift t + bytes t <=? bytes b) &&&", "&&&"),
+    Mutant("a view may be a view of itself", "&&& (place b <? place t) &&&", "&&&"),
     Mutant("a view may be made with its root", "(made r <? made t)", "(made r <=? made t)"),
     Mutant("a view may be made of what is dead", "&&& stays b (made t) &&&", "&&&"),
     Mutant("a view may be made by a step that does not read its base",

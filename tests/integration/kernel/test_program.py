@@ -17,7 +17,7 @@ from proofs.proving.kernel.evidence import words
 from proofs.proving.kernel.memory import ArenaRange, KernelMemory, join_columns, lifetime_columns
 from proofs.proving.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
 from proofs.proving.obligations.context import context_of
-from proofs.readers.sharing import decide_permissions
+from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
@@ -109,6 +109,19 @@ def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str
     assert asked(changed(plan, "tensors", names.index("u"), storage=onto)) == KernelAnswer(
         rejected=True, part="sharing_is_sound"
     )
+
+
+@pytest.mark.parametrize("given", ["x u w", "w u x"])
+@pytest.mark.parametrize(("views", "part"), [({"u": "x", "w": "u"}, ""), ({"u": "w", "w": "u"}, "tensor_ok")])
+def test_views_of_the_callers_tensors_end_at_a_tensor(given: str, views: dict[str, str], part: str) -> None:
+    """A view of itself, through another, is refused. The order of the rows does not matter. spec: V1.6, V1.13"""
+    plan = Written("y = Sum x u w", given=dict.fromkeys(given.split(), "input"), outputs="y").plan()
+    row = plan.allocation.tensors.name.list().index
+    for name in "uw":
+        plan = changed(plan, "tensors", row(name), storage=int(plan.allocation.tensors.storage[row("x")]))
+    permissions = Permissions(views={row(view): (row(base), 0) for view, base in views.items()})
+    answer = ask(program(), context_of(plan, permissions, frozenset()), DIGEST, 60)
+    assert (answer.accepted, answer.part) == (not part, part)
 
 
 # Claims, which are no part of being safe.

@@ -1,6 +1,6 @@
 """The linear scan that the theorem is about gives the planner's slots, for each golden graph and for random lifetimes.
 
-Coq evaluates its function: nothing between it and the theorem is trusted. spec: V6.13, T6.1, T6.2
+Coq evaluates its function: nothing between it and the theorem is trusted. spec: V6.15, T6.1, T6.2
 """
 
 from __future__ import annotations

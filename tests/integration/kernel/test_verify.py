@@ -17,6 +17,7 @@ from proofs.verify.command import command
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tmmu.examples.broken.editing import changed
+from tmmu.ir import files
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -56,6 +57,28 @@ def test_the_verdict_says_what_the_kernel_said(tmp_path: Path) -> None:
     assert answer["kernel"]["answer"] == "accepted"
     assert answer["kernel"]["sources"] == installed.digest()
     assert answer["kernel"]["fewest_slots"] == [name for name, c in answer["claims"].items() if c["slots"]]
+
+
+@pytest.mark.parametrize(
+    ("window", "size", "against"), [("", "9", False), ("view x 8", "9", False), ("view x 8", "m", True)]
+)
+def test_the_theorem_is_stated_of_every_shape_unless_a_view_may_begin_elsewhere(
+    tmp_path: Path, window: str, size: str, against: bool
+) -> None:
+    """spec: V6.13, V6.14"""
+    model = text_model(
+        "dim m 1 64", "tensor x u8 (m+16)", f"tensor v u8 {size} {window}", "node window own::Window x -> v",
+        "node relu Relu v -> y", f"tensor y u8 {size}",
+    )  # fmt: skip
+    files.save(model, tmp_path / "m.ir.cbor")
+    path, flags = saved(plan_memory(model).plan, tmp_path), ["--model", str(tmp_path / "m.ir.cbor")] if against else []
+    code, answer = verified(path, "--require", "kernel", *flags)
+    every = against or not window
+    assert (code, answer["verdict"], answer["kernel"]["every_shape"]) == (0, "PROVED", every)
+    assert ("kernel.every_shape" in answer["not_looked_at"]) != every
+    text = CliRunner().invoke(command, [str(path), *flags]).output
+    assert ("by the Coq kernel at every shape" in text) == every
+    assert ("first byte may depend on the shape" in text) != every
 
 
 def test_a_no_where_all_others_agree_is_unknown_and_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
