@@ -83,7 +83,7 @@ HARMLESS: dict[str, str] = {
     "fixed-tensor-moved": "what looks for the tensor at the fixed byte is outside of the run",
     "in-place-on-an-input": "the caller of this run does not use its inputs again; another may",
     "bytes-used-again-where-an-arena-does-not-reuse": "what shares the bytes is never live at one step",
-    "input-stated-to-be-returned": "the input is kept to the end, as the plan states it",
+    "result-stated-to-be-returned": "the result is kept to the end, as the plan states it",
     "hashed-slot-ends-beyond-64-bits": "the bytes that no 64-bit address reaches are never asked for by address here",
     "in-place-beside-a-view-of-the-operand": "computed element by element, both operands are read in time",
     "one-slot-at-two-offsets": "the bytes at the other offset are free while they are used",
