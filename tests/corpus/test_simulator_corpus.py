@@ -77,7 +77,8 @@ HARMLESS: dict[str, str] = {
     **dict.fromkeys(("lives-beyond-the-last-step",), LATER),
     **dict.fromkeys(("branch-declared-to-run-again", "loop-declared-to-run-once"), TRIPS),
     **dict.fromkeys(
-        ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
+        ("alignment-understated", "base-alignment-understated", "packed-storage-misaligned", "storage-misaligned",
+         "tensor-misaligned"), MAPPED
     ),
     "donation-claimed-by-the-plan": "the caller of this run does not use its inputs again; another may",
     "fixed-tensor-moved": "what looks for the tensor at the fixed byte is outside of the run",
