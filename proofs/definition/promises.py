@@ -1,7 +1,8 @@
 """Define the three promises of a memory plan, each as a solver formula taken directly from its definition.
 
 1. *No live overlap*: if two storages of one arena are live at one step, they have no byte in common.
-2. *Alignment*: the address of every storage and tensor is a multiple of its alignment, which is a power of two.
+2. *Alignment*: the address of every storage and tensor is a multiple of its alignment, which is a power of two, and so
+   is the alignment that the base of its arena is stated to have.
 3. *Slot count == max live*: if a plan claims it for an arena, the number of the arena's slots equals the largest number
    of its storages that are live at one step. (Interval lifetimes need no more:
    `proofs.proving.lemmas.plan.clique_bound`. The solver searches no colouring.)
@@ -85,7 +86,10 @@ def no_live_overlap(placement: Placement) -> Iterator[Question]:
 
 
 def alignment(placement: Placement) -> Iterator[Question]:
-    """Ask for a row i whose address is not a multiple of its alignment, or whose alignment is not a power of two."""
+    """Ask for a row i whose address is not a multiple of its alignment, or whose alignment is not a power of two.
+
+    A base is asked about as the least address that its stated alignment permits; 0 if the plan states none.
+    """
     s = placement.storages
     of_arena = [placement.arenas[a].alignment for a in s.arena.tolist()]
     rows = list(zip(placement.storage_names(), s.offset.tolist(), s.alignment.tolist(), range(len(s)), strict=True))
@@ -94,6 +98,11 @@ def alignment(placement: Placement) -> Iterator[Question]:
         t = placement.tensors
         of_tensors = zip(t.name.list(), t.storage.tolist(), t.window.tolist(), t.alignment.tolist(), strict=True)
         rows += [(name, int(s.offset[k]) + window, least, k) for name, k, window, least in of_tensors]
+    first: dict[tuple[int, int], int] = {}
+    for k, needed in enumerate(zip(s.arena.tolist(), s.alignment.tolist(), strict=True)):
+        first.setdefault(needed, k)
+    bases = [arena.stated_base for arena in placement.arenas]
+    rows += [(f"a base of {placement.arenas[a].name}", bases[a], least, k) for (a, least), k in first.items()]
     rows = list(dict.fromkeys(rows))
     if not rows:
         return

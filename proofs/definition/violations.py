@@ -50,6 +50,7 @@ class Obligation(StrEnum):
     TENSORS_WITHIN_STORAGES = "tensors_within_storages", Discharge.BY_ROWS
     LIFETIMES_COVER_ACCESSES = "lifetimes_cover_accesses", Discharge.BY_ROWS
     SHARING_IS_SOUND = "sharing_is_sound", Discharge.BY_ROWS
+    INPUTS_KEPT = "inputs_kept", Discharge.BY_ROWS
     MUST_NOT_ALIAS = "must_not_alias", Discharge.BY_ROWS
     SLOT_COUNT = "slot_count", Discharge.BY_ROWS
     PEAK = "peak", Discharge.BY_ROWS
@@ -76,6 +77,7 @@ def obligations_discharged(*how: Discharge) -> tuple[Obligation, ...]:
 OF_STEPS = (
     Obligation.STEPS_ARE_THE_MODEL, Obligation.BODIES_NEST, Obligation.ROLES_HAVE_ARENAS,
     Obligation.TENSORS_WITHIN_STORAGES, Obligation.LIFETIMES_COVER_ACCESSES, Obligation.SHARING_IS_SOUND,
+    Obligation.INPUTS_KEPT,
 )  # fmt: skip
 """The obligations about steps and tensors. A plan that has only lifetimes does not have them."""
 

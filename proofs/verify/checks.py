@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofs.definition.checker import claims, configuration, envelope, execute, fixed, sharing, structure
+from proofs.definition.checker import claims, configuration, envelope, execute, fixed, inputs, sharing, structure
 from proofs.definition.checker.program import PlacedStorages, Program, build_program, place_storages
 from proofs.definition.model import compare
 from proofs.definition.violations import Obligation, Violation, false_field
@@ -57,6 +57,11 @@ class Subject:
         return found
 
     @cached_property
+    def fate(self) -> inputs.InputFate:
+        """What becomes of the caller's inputs."""
+        return inputs.find_overwritten_inputs(self.plan, self.permissions.views, self.donated)
+
+    @cached_property
     def run(self) -> Program:
         """Return the program that the naive checker runs."""
         return build_program(self.plan, self.permissions, self.donated)
@@ -100,6 +105,7 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from fixed.find_misplaced(plan, stated, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
+    yield from inputs.find_lost_inputs(plan, subject.fate)
     yield from structure.violations(plan, subject.run)
     yield from sharing.find_false_sharing(plan, subject.run)
     if plan.claims is not None:

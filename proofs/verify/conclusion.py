@@ -1,6 +1,6 @@
 """Conclusions from the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
 
-spec: FP1.16, P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6
+spec: FP1.16, P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6, Z1.5
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from proofs.definition import promises
+from proofs.definition.checker.inputs import InputFate
 from proofs.definition.checker.layouts import SCATTERED
 from proofs.definition.violations import Obligation
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
@@ -19,6 +20,7 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import (
     EXITS,
     NO_ROWS,
+    NOTHING_KNOWN,
     NOTHING_SHARED,
     PROVED,
     UNKNOWN,
@@ -36,10 +38,13 @@ MOVED = "offsets follow from the shape, and the theorem about runs is about offs
 """Why the kernel's theorem is about the planned sizes only. spec: V6.14"""
 
 
-def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcome], options: Options) -> None:
+def conclude(
+    result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcome], options: Options,
+    fate: InputFate = NOTHING_KNOWN,
+) -> None:  # fmt: skip
     """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
     by_name = {outcome.name: outcome for outcome in outcomes}
-    names = obligations_of(plan, options)
+    names = obligations_of(plan, options, fate)
     unasked = [name for name in names if name not in by_name and not name.is_compared]
     for name in names:
         outcome = by_name.pop(name, None)
@@ -62,23 +67,23 @@ def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcom
         result.notes.append(f"{outcome.name}: the solver {answer} ({outcome.note or outcome.hint})")
     result.notes += [f"{o.name}: {o.note}" for o in outcomes if o.verdict == PROVED and o.note]
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
-    result.notes += [f"required but missing: {name}{_how(name, options.folders.optimum)}" for name in missing]
+    result.notes += [f"required but missing: {name}{_how(name, result, options.folders.optimum)}" for name in missing]
     undecided = [] if result.reading is None else result.reading["undecided"]
     result.notes += [f"not decided: {each['text']}" for each in undecided]
     result.constructs = constructs.of_reading(result.reading)
     if agrees and not (unproved or unasked or missing or undecided):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
-    _sort(result, plan, options)
+    _sort(result, plan, options, fate)
     result.notes += _remarks(plan)
 
 
-def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
+def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options, fate: InputFate) -> None:
     """Sort the obligations into proved, compared and not checked. spec: P2.5"""
     holding = [entry for entry in result.obligations if entry["verdict"] == PROVED]
     compared = {name for name in Obligation if name.is_compared}
     result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
     result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
-    result.not_looked_at = absent(plan, options)
+    result.not_looked_at = absent(plan, options, fate)
     result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], NO_ROWS) for e in holding if e.get("rows") == 0}
     if len(plan.placement.storages) > (most := options.solving.definition_limit):
         limit = f"{len(plan.placement.storages)} storages, --definition-limit {most}"
@@ -160,13 +165,17 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "optimum": bool(result.claims)
         and all(one["footprint_is_optimal"] == PROVED.lower() for one in result.claims.values()),
         "accesses": has_steps,
+        "inputs-kept": has_steps and not result.assumptions["overwritten_inputs"],
         "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
     }[requirement]
 
 
-def _how(requirement: str, into: str | None) -> str:
-    """Name the option without which a requirement cannot hold, if its own name does not."""
+def _how(requirement: str, result: Verdict, into: str | None) -> str:
+    """Name the option without which a requirement cannot hold, if its own name does not, or what is against it."""
+    if requirement == "inputs-kept" and (lost := result.assumptions["overwritten_inputs"]):
+        name = next(iter(lost))
+        return f"; {lost[name]} is written to the bytes of {name}: plan with --keep-inputs"
     return "; give --optimum DIR" if requirement == "optimum" and into is None else ""
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from proofs.definition.checker.inputs import InputFate
 from proofs.definition.model.difference import difference
 from proofs.definition.violations import Obligation, Violation
 from proofs.proving import obligations
@@ -38,7 +39,17 @@ from proofs.verify.options import (
     ranges_text,
 )
 from proofs.verify.sources import ANEW, Answers, ModelInMemory, Sources
-from proofs.verify.verdict import COMPUTED, EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, obligations_of, refute
+from proofs.verify.verdict import (
+    COMPUTED,
+    EXECUTION,
+    EXITS,
+    NOTHING_KNOWN,
+    PROVED,
+    UNKNOWN,
+    Verdict,
+    obligations_of,
+    refute,
+)
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.process import note_unexpected
@@ -117,6 +128,8 @@ def judge(
         refute(result, [_not_of_model(plan, error)], obligations_of(plan, options), plan)
         return result
     subject = Subject(stated, model, donated, mode, options.arenas, options.fixed)
+    names = plan.allocation.tensors.name
+    result.assumptions["overwritten_inputs"] = {names[x]: names[by] for x, by in subject.fate.overwritten.items()}
     result.assumptions["believed_operators"] = _assumed_operators(subject)
     result.assumptions["stated_sizes"] = {} if model is None else dict(model.reference.bindings.stated)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
@@ -178,9 +191,14 @@ def _decide(
             if not isinstance(error, (_Refuted, TmmuError, OSError)):
                 note_unexpected(error)
         if first := checked.result():
-            refute(result, first, obligations_of(stated.plan, options), stated.plan)
+            refute(result, first, obligations_of(stated.plan, options, _fate(subject)), stated.plan)
             return
     _conclude(result, subject, answers, options)
+
+
+def _fate(subject: Subject | BufferSubject) -> InputFate:
+    """Return what becomes of the inputs; lifetimes without accesses state no inputs."""
+    return subject.fate if isinstance(subject, Subject) else NOTHING_KNOWN
 
 
 class _Refuted(Exception):
@@ -194,7 +212,7 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     if isinstance(subject, Subject) and subject.plan.envelope is not None and result.kernel["answer"] == "accepted":
         is_fixed = subject.model is not None or not _has_windows(subject)
         result.kernel["every_shape"] = is_fixed and not subject.plan.envelope.symbolic
-    conclude(result, stated.plan, outcomes, options)
+    conclude(result, stated.plan, outcomes, options, _fate(subject))
     if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, StatedPlan))
     if stated.reading is not None:
@@ -233,7 +251,7 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], into
     """
     from proofs.proving.lemmas import export
     from proofs.proving.lemmas import plan as rests_on
-    from proofs.proving.lemmas.plan import cover, merged, shrinking
+    from proofs.proving.lemmas.plan import bases, cover, hulls, merged, shrinking
     from proofs.verify import export as smtlib
 
     if any(outcome.verdict != PROVED for outcome in outcomes):
@@ -243,7 +261,8 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], into
     smtlib.write_plan(folder, subject.context, definition_limit)
     of_sizes = shrinking.STATEMENTS if subject.plan.envelope is not None else ()
     of_ranks = cover.STATEMENTS if subject.plan.shards is not None else ()
-    names = [lemma.name for lemma in (*rests_on.LISTS, *merged.STATEMENTS, *of_sizes, *of_ranks)]
+    of_all = (*merged.STATEMENTS, *bases.STATEMENTS, *hulls.STATEMENTS)
+    names = [lemma.name for lemma in (*rests_on.LISTS, *of_all, *of_sizes, *of_ranks)]
     export.write_lemmas(Path(into) / smtlib.LEMMAS, names)
 
 
@@ -296,6 +315,8 @@ def _assumptions(
         "believed_operators": [],
         "stated_sizes": {},
         "assumed_sizes": {},
+        "overwritten_inputs": {},
+        "bases": plan.placement.needed_base_alignments(),
         **(_configuration(plan) if arenas is None else {"arenas": [], "devices": [], "rules": []}),
     }
 

@@ -26,6 +26,7 @@ REQUIRABLE = (
     "provenance",
     "claims",
     "accesses",
+    "inputs-kept",
     "sizes",
     "arenas",
     "optimum",

@@ -1,7 +1,7 @@
 """A verdict as text for people: one line each for the proved, the assumed and the unchecked, or the witness.
 
 Obligations are printed as words, the one that a witness violates by its name, as in all other formats; `tmmu explain`
-explains each. `-v` prints everything that the JSON output has. spec: C1.3, C1.10, V5.2, V5.3, FP1.4
+explains each. `-v` prints everything that the JSON output has. spec: C1.3, C1.10, V5.2, V5.3, V5.11, Z1.1, FP1.4
 """
 
 from __future__ import annotations
@@ -84,6 +84,9 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
         yield f"defaults {_pairs(given['defaults'])}"
     if given["donated"]:
         yield f"donated: {list_names(given['donated'])}"
+    if given["overwritten_inputs"] and verdict.witness is None:
+        lost = [f"{name} (by {by})" for name, by in given["overwritten_inputs"].items()]
+        yield f"inputs that are overwritten: {list_names(lost)}"
     if given["believed_operators"]:
         yield f"operators as the file states them: {list_names(given['believed_operators'])}"
     if given["stated_sizes"]:
@@ -93,8 +96,11 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
         yield f"sizes of results: {list_names(sizes)}"
     if given["trusted_shapes"]:
         yield "shapes as the model file states them"
-    if given["arenas"] and verdict.witness is None:
-        yield _arenas_in_short(given["arenas"])
+    if verdict.witness is None:
+        if given["arenas"]:
+            yield _arenas_in_short(given["arenas"], given["bases"])
+        elif given["bases"]:
+            yield _bases_in_short(given["bases"])
     reading = verdict.reading or {"assumptions": (), "approximations": ()}
     sentences = [*reading["assumptions"]]
     if verdict.verdict != "PROVED":
@@ -115,20 +121,29 @@ def _pairs(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={_shape(values[name])}" for name in sorted(values))
 
 
-def _arenas_in_short(arenas: Sequence[dict[str, Any]]) -> str:
-    """Return how many arenas are taken as the plan states them, with their limits."""
+def _arenas_in_short(arenas: Sequence[dict[str, Any]], bases: dict[str, int]) -> str:
+    """Return how many arenas are taken as the plan states them, with their limits and what their bases need."""
     capacities = sorted({arena["capacity"] for arena in arenas})
-    alignments = sorted({arena["alignment"] for arena in arenas})
     if capacities == [UINT64_END - 1]:
         limit = "of unlimited capacity"
     elif len(capacities) == 1:
         limit = f"of {count_noun(capacities[0], 'byte')}"
     else:
         limit = "with the stated capacities"
-    aligned = (
-        f"alignment {alignments[0]}" if len(alignments) == 1 else f"alignments {alignments[0]} to {alignments[-1]}"
-    )
-    return f"{count_noun(len(arenas), 'arena')} {limit}, {aligned}"
+    return f"{count_noun(len(arenas), 'arena')} {limit}, {_bases_in_short(bases)}"
+
+
+def _bases_in_short(bases: dict[str, int]) -> str:
+    """Return the alignment that the base of each arena must have. spec: V5.11
+
+    >>> _bases_in_short({"a": 64, "b": 64}), _bases_in_short({"a": 4, "b": 64, "c": 4})
+    ('base alignment 64', 'base alignments 4 (a, c), 64 (b)')
+    """
+    found = sorted(set(bases.values()))
+    if len(found) == 1:
+        return f"base alignment {found[0]}"
+    named = (f"{value} ({list_names([name for name in bases if bases[name] == value], LISTED)})" for value in found)
+    return f"base alignments {', '.join(named)}"
 
 
 def _not_checked(reasons: dict[str, str]) -> Iterator[str]:
@@ -172,12 +187,14 @@ def _details(verdict: Verdict) -> Iterator[str]:
 
 
 def _arenas(assumptions: dict[str, Any]) -> Iterator[str]:
-    """Yield the arenas by equal capacity and alignment, then how many devices and rules there are."""
-    figures = {arena["name"]: (arena["capacity"], arena["alignment"]) for arena in assumptions["arenas"]}
-    for capacity, alignment in dict.fromkeys(figures.values()):
-        names = " ".join(name for name, stated in figures.items() if stated == (capacity, alignment))
+    """Yield the arenas by equal capacity and alignments, then how many devices and rules there are."""
+    bases = assumptions["bases"]
+    figures = {a["name"]: (a["capacity"], a["alignment"], bases[a["name"]]) for a in assumptions["arenas"]}
+    for each in dict.fromkeys(figures.values()):
+        capacity, alignment, base = each
+        names = " ".join(name for name, stated in figures.items() if stated == each)
         limit = "unlimited" if capacity == UINT64_END - 1 else capacity
-        yield f"{names} (capacity {limit}, alignment {alignment})"
+        yield f"{names} (capacity {limit}, alignment {alignment}{f', base {base}' if base != alignment else ''})"
     yield from (
         count_noun(len(assumptions[f"{what}s"]), what) for what in ("device", "rule") if assumptions[f"{what}s"]
     )

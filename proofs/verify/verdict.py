@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proofs.definition.checker.inputs import InputFate, find_lost_inputs
 from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, obligations_discharged
 from proofs.proving.obligations import Outcome
 from proofs.verify.boxes import boxes
@@ -35,10 +36,14 @@ NO_PAIRS, NO_SLOTS, NO_PEAK, NO_CONFIGURATION = (
     "no pairs are stated", "no slots are claimed", "no peak is claimed", "no configuration is claimed",
 )  # fmt: skip
 NOTHING_SHARED, NO_ROWS = "no two tensors share bytes", "no rows"
+NO_INPUTS, REUSED = "no inputs that are not donated", "bytes of inputs are written again"
 NOT_CLAIMED = frozenset({NO_SLOTS, NO_PEAK, NO_CONFIGURATION})
 """The reasons of obligations about claims that a plan does not make."""
-NOTHING_TO_CHECK = frozenset({NO_PAIRS, NOTHING_SHARED, NO_ROWS})
-"""The reasons of obligations that a plan gives no occasion for."""
+NOTHING_TO_CHECK = frozenset({NO_PAIRS, NOTHING_SHARED, NO_ROWS, NO_INPUTS, REUSED})
+"""The reasons of obligations that a plan gives no occasion for, and of one that the assumptions state."""
+
+
+NOTHING_KNOWN = InputFate()
 
 
 @dataclass
@@ -88,10 +93,10 @@ class Verdict:
         return f"{self.verdict} {self.file}{part} {against}{taken}"
 
 
-def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
+def absent(plan: Plan | BufferPlan, options: Options, fate: InputFate = NOTHING_KNOWN) -> dict[str, str]:
     """The obligations that a plan gives no occasion for, and what else is not looked at, each with the reason.
 
-    spec: P2.5, V3.10
+    `fate` is what becomes of the inputs of a plan with steps. spec: P2.5, V3.10, Z1.1
     """
     found: dict[str, str] = {}
     if options.arenas is None:
@@ -109,6 +114,8 @@ def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
         found[Obligation.PEAK] = NO_PEAK
     if isinstance(plan, Plan):
         found |= _unused(plan, options.model is not None)
+        if not fate.inputs or (fate.overwritten and not any(find_lost_inputs(plan, fate))):
+            found[Obligation.INPUTS_KEPT] = REUSED if fate.inputs else NO_INPUTS
     if not plan.placement.must_not_alias:
         found[Obligation.MUST_NOT_ALIAS] = NO_PAIRS
     return found
@@ -137,7 +144,7 @@ def _unused(plan: Plan, against_model: bool) -> dict[str, str]:
     return found
 
 
-def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation]:
+def obligations_of(plan: Plan | BufferPlan, options: Options, fate: InputFate = NOTHING_KNOWN) -> list[Obligation]:
     """Every obligation that a verdict on this plan lists."""
     kinds = [Discharge.BY_COMPARISON, Discharge.BY_ROWS]
     if isinstance(plan, Plan):
@@ -145,7 +152,7 @@ def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation
         kinds += [Discharge.OF_SHARDED] if plan.provenance is not None and plan.provenance.shard_spec else []
     origin = plan.provenance if isinstance(plan, Plan) else None
     kinds += [Discharge.OF_FIXED] if options.fixed or (origin is not None and origin.fixed) else []
-    missing = absent(plan, options)
+    missing = absent(plan, options, fate)
     return [name for name in obligations_discharged(*kinds) if name not in missing]
 
 

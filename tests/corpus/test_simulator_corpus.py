@@ -77,13 +77,14 @@ HARMLESS: dict[str, str] = {
     **dict.fromkeys(("lives-beyond-the-last-step",), LATER),
     **dict.fromkeys(("branch-declared-to-run-again", "loop-declared-to-run-once"), TRIPS),
     **dict.fromkeys(
-        ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
+        ("alignment-understated", "base-alignment-understated", "packed-storage-misaligned", "storage-misaligned",
+         "tensor-misaligned"), MAPPED
     ),
     "donation-claimed-by-the-plan": "the caller of this run does not use its inputs again; another may",
     "fixed-tensor-moved": "what looks for the tensor at the fixed byte is outside of the run",
     "in-place-on-an-input": "the caller of this run does not use its inputs again; another may",
     "bytes-used-again-where-an-arena-does-not-reuse": "what shares the bytes is never live at one step",
-    "input-stated-to-be-returned": "the input is kept to the end, as the plan states it",
+    "result-stated-to-be-returned": "the result is kept to the end, as the plan states it",
     "hashed-slot-ends-beyond-64-bits": "the bytes that no 64-bit address reaches are never asked for by address here",
     "in-place-beside-a-view-of-the-operand": "computed element by element, both operands are read in time",
     "one-slot-at-two-offsets": "the bytes at the other offset are free while they are used",

@@ -1,6 +1,6 @@
 """C of plans: it computes what the model computes, in just the plan's memory, and is written of proved plans alone.
 
-spec: MC1.1 to MC1.8, MC2.1 to MC2.6, MC3.1 to MC3.7, MC4.4, MC4.5, MC5.1 to MC5.3
+spec: MC1.1 to MC1.8, MC2.1 to MC2.6, MC3.1 to MC3.8, MC4.4, MC4.5, MC5.1 to MC5.3
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.examples import mico
 from tmmu.mico import PlanNotProved, generate
 from tmmu.plans import file, metrics
-from tmmu.plans.sections import Plan
+from tmmu.plans.sections import Plan, amend_plan
 
 LAYOUTS = ("packed", "slots", "pools")
 
@@ -134,6 +134,18 @@ def test_static_arrays_have_the_sizes_of_micos_pools(name: str, total: list[int]
         sizes = [int(line.split()[1], 16) for line in listed.splitlines() if "memory_pool_" in line]
         assert sorted(sizes, reverse=True) == total
         assert not re.search(r"\b(malloc|calloc|free)\b", listed)
+
+
+def test_a_static_array_that_nobody_has_aligned_is_refused(folder: Path, tmp_path: Path) -> None:
+    """The compiler is told to align nothing. spec: MC3.8"""
+    path = saved("mlp", folder)
+    plan = planned(path)
+    arenas = tuple(replace(arena, alignment=1 << 40) for arena in plan.allocation.arenas)
+    made = CProgram(amend_plan(plan, arenas=arenas), path, tmp_path / "c", static=True)
+    flags = ["-O1", "-Daligned(n)=aligned(1)"]
+    for compiler in compilers(()):
+        done = made.execute(made.build(compiler, flags), drawn_inputs(made.model))
+        assert (done.returncode, "model_init" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("layout", ["packed", "pools"])

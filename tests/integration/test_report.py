@@ -195,7 +195,7 @@ def test_rows_are_the_storages_and_begin_no_formula() -> None:
 
 
 def test_a_header_gives_c_the_address_of_each_tensor(tmp_path: Path) -> None:
-    """Views lie at their window; names that C cannot tell apart get numbers. spec: RP2.5"""
+    """Views lie at their window; names that C cannot tell apart get numbers. spec: RP2.5, RP2.7"""
     from tmmu import Graph
     from tmmu import plan as planned
 
@@ -213,11 +213,15 @@ def test_a_header_gives_c_the_address_of_each_tensor(tmp_path: Path) -> None:
     macros = re.findall(r"#define (\w+)_OFFSET \d", text)
     assert len(set(macros)) == len(macros) == len(found)
     prints = " ".join(f'printf("%llu %llu %d\\n", {m}_OFFSET, {m}_BYTES, {m}_ARENA);' for m in macros)
+    bases = re.findall(r"#define (\w+)_ALIGNMENT 128ull", text)
+    assert len(bases) == len(found.arenas)
+    prints += "".join(f'printf("%d%d\\n", {m}_IS_BASE((char *)256), {m}_IS_BASE((char *)64));' for m in bases)
     (tmp_path / "p.c").write_text(f'#include <stdio.h>\n#include "p.h"\nint main(void) {{ {prints} return 0; }}\n')
     subprocess.run(["gcc", "-Wall", "-Werror", "-o", tmp_path / "p", tmp_path / "p.c"], check=True)
     said = subprocess.run([tmp_path / "p"], capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
     arenas = [arena.name for arena in found.arenas]
-    assert said == [f"{found[n].offset} {found[n].bytes} {arenas.index(found[n].arena)}" for n in found]
+    places = [f"{found[n].offset} {found[n].bytes} {arenas.index(found[n].arena)}" for n in found]
+    assert said == [*places, *["10"] * len(bases)]
 
 
 def test_what_cannot_be_written_is_refused_before_anything_is(

@@ -96,6 +96,8 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
             "arenas",
             "devices",
             "rules",
+            "overwritten_inputs",
+            "bases",
         )
         assumed: dict[str, Any] = {key: {} for key in (*keys, "trusted_shapes")} | {"execution": EXECUTION}
         return Verdict(path, word, code, "for the steps it states", assumptions=assumed)

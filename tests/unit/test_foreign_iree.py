@@ -12,6 +12,7 @@ from proofs.readers.plans.foreign_plan import ForeignPlan
 from tests.support.three_checks import by_the_checker
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
+from tmmu.plans.columns import IS_INPUT, IS_RETURNED
 from tmmu.plans.sections import Plan
 
 BEFORE = "// -----// IR Dump Before LayoutSlicesPass: iree-stream-layout-slices //----- //\n"
@@ -87,6 +88,7 @@ def plan_names(found: ForeignPlan) -> list[str]:
 
 
 LIVE = {"no_live_overlap", "sharing_is_sound"}
+CHANGED = {"sharing_is_sound", "inputs_kept"}
 CHAIN = (command("ro 0", "wo 1"), command("ro 1", "wo 2"), command("ro 2", "wo 3"), command("ro 3", "rw 0"))
 
 
@@ -576,7 +578,7 @@ def test_what_comes_from_elsewhere_is_one_memory_by_whatever_name() -> None:
     reads = execute(command("ro 0", "wo 2"), awaits="%t").replace("%0 as %x", "%z as %x")
     for kind, close, broken in (
         ("variable", "", set()),
-        ("constant", "", {"sharing_is_sound"}),
+        ("constant", "", CHANGED),
         ("variable", reads, LIVE),
         ("variable", reads.replace("await(%t)", "await(%e)"), set()),
     ):
@@ -644,14 +646,14 @@ FILL = f"stream.cmd.fill %z, %y[%c0 for %c64] : i8 -> {T}{{%c64}}"
 @pytest.mark.parametrize(
     ("marks", "commands", "broken"),
     [
-        (("",), CHAIN, {"sharing_is_sound"}),
+        (("",), CHAIN, CHANGED),
         (("",), CHAIN[:-1], set()),
         (("consume ",), CHAIN, set()),
         # A second import is the same memory, and gives up both.
         (("", "consume "), CHAIN, set()),
         (("consume ", ""), CHAIN, set()),
-        (("", ""), CHAIN, {"sharing_is_sound"}),
-        (("", ""), (*CHAIN[:-1], FILL), {"sharing_is_sound"}),
+        (("", ""), CHAIN, CHANGED),
+        (("", ""), (*CHAIN[:-1], FILL), CHANGED),
         (("", "consume "), (*CHAIN[:-1], FILL), set()),
         (("", "consume "), (region(CHAIN[0], FILL), *CHAIN[1:-1]), LIVE),
     ],
@@ -659,7 +661,7 @@ FILL = f"stream.cmd.fill %z, %y[%c0 for %c64] : i8 -> {T}{{%c64}}"
 def test_an_argument_stays_unless_an_import_consumes_it(
     marks: tuple[str, ...], commands: tuple[str, ...], broken: set[str]
 ) -> None:
-    """spec: FP9.3, FP9.11"""
+    """spec: FP9.3, FP9.11, Z1.4"""
     resource = "!stream.resource<external>"
     imports = "\n".join(IMPORT.format(name, mark, resource) for name, mark in zip("ij", marks, strict=False))
     text = function(*commands, top=imports)
@@ -667,6 +669,10 @@ def test_an_argument_stays_unless_an_import_consumes_it(
     found = read(text.replace("%0 as %x", both))
     assert (judged(found) & broken if broken == LIVE else judged(found)) == broken
     assert set(found.reading.donated) <= ({"i"} if "consume " in marks else set())
+    assert isinstance(found.plan, Plan)
+    t = found.plan.allocation.tensors
+    unkept = t.flags & (IS_INPUT | IS_RETURNED) == IS_INPUT
+    assert "consume " in marks or not unkept.any()
     own = read(text.replace("%0 as %x", both).replace("@main(", "@jit_eval_2("))
     assert "functions that IREE evaluates as it compiles have separate memory" in own.reading.assumptions
     assert judged(own) == (judged(found) if broken == LIVE else set())

@@ -99,6 +99,7 @@ def test_a_buffer_that_a_kernel_hands_to_any_call_may_be_written() -> None:
         assert "copy" in str(read(module("cls.copy(x, a)\nreturn a", kernel)).reading.assumptions)
 
 
+CHANGED = {"sharing_is_sound", "inputs_kept"}
 META = 'metadata["ir.GenericConst"][0]'
 CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn d"
 
@@ -134,13 +135,13 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
         # Nothing writes a.
         ("cls.copy(a, b)\nreturn b", COPY, {"lifetimes_cover_accesses"}),
         # The kernel stores into its first buffer, or into both, by what T.writes states.
-        (CHAIN, KERNEL.format(name="copy", n=4, body="A[i] = B[i]"), {"lifetimes_cover_accesses", "sharing_is_sound"}),
+        (CHAIN, KERNEL.format(name="copy", n=4, body="A[i] = B[i]"), {"lifetimes_cover_accesses", *CHANGED}),
         # A view of an argument is written: the caller finds it changed.
-        ("cls.copy(x, a)\ny = R.reshape(x, R.shape([4]))\ncls.copy(a, y)\nreturn a", COPY, {"sharing_is_sound"}),
+        ("cls.copy(x, a)\ny = R.reshape(x, R.shape([4]))\ncls.copy(a, y)\nreturn a", COPY, CHANGED),
         # A constant is read by all, and written by none, whatever it is called.
         (f"k = {META}\n" + CHAIN.replace("(x, a)", "(k, a)"), COPY, set()),
-        (f"k = {META}\nt = (k, x)\ncls.copy(x, a)\ncls.copy(a, t[0])\nreturn a", COPY, {"sharing_is_sound"}),
-        ("cls.copy(x, a)\nk = R.const([1.0])\ncls.copy(a, k)\nreturn a", COPY, {"sharing_is_sound"}),
+        (f"k = {META}\nt = (k, x)\ncls.copy(x, a)\ncls.copy(a, t[0])\nreturn a", COPY, CHANGED),
+        ("cls.copy(x, a)\nk = R.const([1.0])\ncls.copy(a, k)\nreturn a", COPY, CHANGED),
         (CHAIN, KERNEL.format(name="copy", n=4, body="T.writes(B[i])"), set()),
         # Some sources print predicated stores as calls.
         (
@@ -151,7 +152,7 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
         (
             CHAIN,
             KERNEL.format(name="copy", n=4, body="A.vstore([T.Ramp(0, 1, 4)], B[i], predicate=True)"),
-            {"lifetimes_cover_accesses", "sharing_is_sound"},
+            {"lifetimes_cover_accesses", *CHANGED},
         ),
         # Other code is handed b's address, and writes what nothing has written.
         (CHAIN, KERNEL.format(name="copy", n=4, body="T.call_extern(T.address_of(B[0]), A[i])"), set()),
@@ -159,7 +160,7 @@ CHAIN = "cls.copy(x, a)\ncls.copy(a, b)\ncls.copy(b, c)\ncls.copy(c, d)\nreturn 
     ],
 )
 def test_a_script_has_the_faults_of_its_pointers_and_kernels(body: str, kernels: str, broken: set[str]) -> None:
-    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6, FP7.11, FP7.12"""
+    """spec: FP7.2, FP7.3, FP7.4, FP7.5, FP7.6, FP7.11, FP7.12, Z1.4"""
     other = '    @R.function\n    def other(z: R.Tensor((4,), dtype="float32")):\n        return z\n'
     text = module(body, kernels, other if "cls.other" in body else "")
     assert judged(read(text)) == broken

@@ -19,7 +19,7 @@ from tmmu.core.output import print_lines
 NOTHING: dict[str, Any] = {
     "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
     "believed_operators": [], "stated_sizes": {}, "assumed_sizes": {}, "steps": {}, "execution": EXECUTION,
-    "arenas": [], "devices": [], "rules": [],
+    "arenas": [], "devices": [], "rules": [], "overwritten_inputs": {}, "bases": {},
 }  # fmt: skip
 
 
@@ -32,7 +32,8 @@ def proved(file: str = "a.cbor") -> Verdict:
             {"name": "one", "capacity": 2**64 - 1, "alignment": 128}, {"name": "two", "capacity": 64, "alignment": 1},
             {"name": "three", "capacity": 2**64 - 1, "alignment": 128},
         ],
-        "devices": [{"name": "npu"}], "rules": [],
+        "devices": [{"name": "npu"}], "rules": [], "overwritten_inputs": {"z": "b"},
+        "bases": {"one": 128, "two": 16, "three": 128},
     }  # fmt: skip
     obligations: list[dict[str, Any]] = [
         {"name": "hashes", "verdict": "PROVED", "detail": "by comparison"},
@@ -107,9 +108,10 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
     assert list(text.lines(proved())) == [
         "PROVED a.cbor against m.onnx",
         "  proved: peak; compared: hashes",
-        "  assumed: steps run one after another; m=1..8, n=4, rate=16, x=1x3; defaults k=3; donated: x; operators as "
-        "the file states them: own::Op; sizes of results: own::Op (it has no rule); shapes as the model file states "
-        "them; 3 arenas with the stated capacities, alignments 1 to 128",
+        "  assumed: steps run one after another; m=1..8, n=4, rate=16, x=1x3; defaults k=3; donated: x; inputs that "
+        "are overwritten: z (by b); operators as the file states them: own::Op; sizes of results: own::Op (it has no "
+        "rule); shapes as the model file states them; 3 arenas with the stated capacities, base alignments 16 (two), "
+        "128 (one, three)",
         "  not checked: kernel (not installed)",
     ]
 
@@ -133,7 +135,7 @@ def test_the_details_are_printed_when_they_are_asked_for() -> None:
         "  stricter than the file: a region is one step",
         "  outside of the plan: constants (they are in the file)",
         "  arenas as the plan states them: one three (capacity unlimited, alignment 128), two (capacity 64, alignment "
-        "1), 1 device",
+        "1, base 16), 1 device",
         "  not looked at: kernel (not installed)",
         "  not looked at: provenance.layout (nothing to compare it with)",
     ]
@@ -150,15 +152,21 @@ def test_an_approximation_is_printed_unless_the_plan_is_proved() -> None:
 @pytest.mark.parametrize(
     ("arenas", "expected"),
     [
-        ([(2**64 - 1, 8)], "1 arena of unlimited capacity, alignment 8"),
-        ([(64, 8), (64, 8)], "2 arenas of 64 bytes, alignment 8"),
-        ([(64, 8), (2**64 - 1, 16)], "2 arenas with the stated capacities, alignments 8 to 16"),
+        ([(2**64 - 1, 8)], "1 arena of unlimited capacity, base alignment 8"),
+        ([(64, 8), (64, 8)], "2 arenas of 64 bytes, base alignment 8"),
+        ([(64, 8), (2**64 - 1, 16)], "2 arenas with the stated capacities, base alignments 8 (m0), 16 (m1)"),
     ],
 )
 def test_arenas_are_counted_with_their_limits(arenas: list[tuple[int, int]], expected: str) -> None:
     found = proved()
-    found.assumptions["arenas"] = [{"name": "m", "capacity": c, "alignment": a} for c, a in arenas]
+    names = [f"m{k}" for k in range(len(arenas))]
+    found.assumptions["arenas"] = [
+        {"name": name, "capacity": c, "alignment": a} for name, (c, a) in zip(names, arenas, strict=True)
+    ]
+    found.assumptions["bases"] = {name: a for name, (_, a) in zip(names, arenas, strict=True)}
     assert f"; {expected}" in list(text.lines(found))[2]
+    found.assumptions["arenas"] = []  # with --arenas
+    assert f"; {expected[expected.index('base') :]}" in list(text.lines(found))[2]
 
 
 def test_what_a_plan_gives_no_occasion_for_is_in_the_details_only() -> None:

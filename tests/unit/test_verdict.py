@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from proofs.definition.checker.inputs import InputFate
 from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, obligations_discharged
 from proofs.verify.boxes import boxes
 from proofs.verify.checks import BufferSubject, buffer_violations
@@ -34,6 +35,8 @@ ARENAS, APART, ROLES = Obligation.ARENAS_ARE_CONFIGURED, Obligation.MUST_NOT_ALI
 SLOTS, PEAK, STEPS = Obligation.SLOT_COUNT, Obligation.PEAK, Obligation.STEPS_ARE_THE_MODEL
 PEAK_ALONE, SLOTS_ALONE, MOST_ALONE = Usage(peak_live_bytes=4), Usage(slots=1), Usage(max_live=1)
 COUNT = len(PLAN.allocation.arenas)
+FATE = InputFate((0,))
+"""An input that no step overwrites."""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ COUNT = len(PLAN.allocation.arenas)
 def test_what_is_not_stated_and_not_given_is_not_looked_at(
     plan: Plan | BufferPlan, options: Options, expected: set[str]
 ) -> None:
-    found = absent(plan, options)
+    found = absent(plan, options, FATE)
     assert set(found) == expected
     reason = "no configuration is claimed" if isinstance(plan, Plan) else "no accesses are stated"
     assert found.get(ROLES, reason) == reason
@@ -68,15 +71,31 @@ def test_what_is_not_stated_and_not_given_is_not_looked_at(
 
 def test_fields_from_which_nothing_follows_are_named() -> None:
     expected = {f"provenance.{name}" for name in UNUSED}
-    assert set(absent(PLAN, AGAINST)) == {ARENAS, APART, *expected}
+    assert set(absent(PLAN, AGAINST, FATE)) == {ARENAS, APART, *expected}
     unmodelled = {f"provenance.{name}" for name in OF_MODELS}
-    assert set(absent(PLAN, Options())) == {ARENAS, APART, STEPS, TYPES, *expected, *unmodelled}
+    assert set(absent(PLAN, Options(), FATE)) == {ARENAS, APART, STEPS, TYPES, *expected, *unmodelled}
     origin = replace(PLAN.origin, address_token_digest=bytes(32), bindings=replace(PLAN.bindings, trust_shapes=True))
-    named = absent(replace(PLAN, provenance=origin), AGAINST)
-    assert set(named) - set(absent(PLAN, AGAINST)) == {
+    named = absent(replace(PLAN, provenance=origin), AGAINST, FATE)
+    assert set(named) - set(absent(PLAN, AGAINST, FATE)) == {
         "provenance.address_token_digest", "provenance.bindings.trust_shapes",
     }  # fmt: skip
     assert all(named.values())
+
+
+@pytest.mark.parametrize(
+    ("fate", "is_kept", "listed"),
+    [
+        (InputFate(), False, False), (InputFate((0,)), False, True), (InputFate((0,), {0: 2}), False, False),
+        (InputFate((0,), {0: 2}), True, True),
+    ],
+)  # fmt: skip
+def test_inputs_are_listed_if_the_plan_keeps_them_or_overwrites_none(
+    fate: InputFate, is_kept: bool, listed: bool
+) -> None:
+    """spec: Z1.1"""
+    origin = replace(PLAN.origin, bindings=replace(PLAN.bindings, keep_inputs=is_kept))
+    found = obligations_of(replace(PLAN, provenance=origin), Options(), fate)
+    assert (Obligation.INPUTS_KEPT in found) == listed
 
 
 def test_the_first_line_names_the_model_or_the_scope_and_the_rank() -> None:
@@ -93,20 +112,20 @@ def test_a_verdict_lists_what_is_asked_of_such_a_plan_and_nothing_else() -> None
     configured = replace(AGAINST, arenas=Configuration(DEFAULT, ANYWHERE))
     plain = amend_plan(PLAN, must_not_alias=((0, 1),))
     every = set(obligations_discharged(Discharge.BY_COMPARISON, Discharge.BY_ROWS))
-    assert set(obligations_of(plain, configured)) == every
+    assert set(obligations_of(plain, configured, FATE)) == every
     none = {
         name: build_column([], kind) for name, kind in (("left", np.uint32), ("right", np.uint32), ("value", np.uint64))
     }
     rows, of_tensors = Terms(op=build_column([], np.uint8), **none), build_column([], np.uint32)
     envelope = Envelope("", {}, rows, of_tensors, build_column([], np.uint64), of_tensors)
     ranged = replace(plain, envelope=envelope)
-    assert set(obligations_of(ranged, configured)) == every | {Obligation.SIZES_OVER_ENVELOPE}
+    assert set(obligations_of(ranged, configured, FATE)) == every | {Obligation.SIZES_OVER_ENVELOPE}
     assert absent(ranged, configured)["envelope.policy"] == "it is about runs"
     sharded = replace(plain, provenance=replace(plain.origin, shard_spec="tp=2"))
-    assert set(obligations_of(sharded, configured)) == every | {Obligation.SHARDS}
+    assert set(obligations_of(sharded, configured, FATE)) == every | {Obligation.SHARDS}
     assert "provenance.shard_spec" in absent(sharded, configured)
     lifetimes = BufferPlan(replace(BUFFERS, must_not_alias=((0, 1),)), Claims((Usage(8, 8, 1, 1, 2, 1),)))
-    assert set(obligations_of(lifetimes, configured)) == every - set(OF_STEPS)
+    assert set(obligations_of(lifetimes, configured, FATE)) == every - set(OF_STEPS)
 
 
 def test_a_witness_has_the_fields_of_its_kind() -> None:

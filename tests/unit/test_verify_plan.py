@@ -56,6 +56,10 @@ GRADIENT = ROLES.index(Role.GRADIENT)
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", parameters="w")
 
 
+KEEPING = replace(CHAIN, bindings=Bindings(keep_inputs=True))
+LOST = "required but missing: inputs-kept; b is written to the bytes of x: plan with --keep-inputs"
+
+
 def saved(plan: Plan, folder: Path) -> str:
     file.save(plan, folder / "p.cbor")
     return str(folder / "p.cbor")
@@ -83,9 +87,10 @@ OBLIGATIONS = (*BY_COMPARISON, *BY_ROWS)
 AS_GIVEN = Configuration(DEFAULT, ANYWHERE)
 OF_THE_USERS = ("steps_are_the_model", "arenas_are_configured")
 """What is compared with what the user gives."""
-LISTED = [name for name in OBLIGATIONS if name != "must_not_alias"]
-"""What a verdict lists of a plan without pairs that must not alias."""
+LISTED = [name for name in OBLIGATIONS if name not in ("must_not_alias", "inputs_kept")]
+"""What a verdict lists of a plan without pairs that must not alias, and that overwrites an input."""
 ALL = [Outcome(name, "PROVED", 3, 0.1) for name in LISTED if name not in BY_COMPARISON]
+KEPT = Outcome("inputs_kept", "PROVED", 3, 0.1)
 
 
 # Proved.
@@ -174,7 +179,7 @@ def test_the_definition_itself_is_asked_up_to_the_limit(tmp_path: Path) -> None:
 
 
 def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answered(monkeypatch, ALL)
+    asked = answered(monkeypatch, [*ALL, KEPT])
     model = replace(CHAIN, bindings=Bindings(donated=("x",)))
     options = Options(solving=Solving(timeout=7.0, workers=3, definition_limit=11), bindings=Bindings(donated=("x",)))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
@@ -419,7 +424,8 @@ def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(
 
 
 def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, [*ALL, Outcome("must_not_alias", "PROVED", 1, 0.1)])
+    """spec: V5.4, Z1.5"""
+    answered(monkeypatch, [*ALL, KEPT, Outcome("must_not_alias", "PROVED", 1, 0.1)])
     joined = text_model(
         "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "apart x b", parameters="w"
     )
@@ -429,6 +435,8 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         (joined, ("slot-count",), ["required but missing: slot-count"]),
         (joined, ("model", "slot-count"), ["required but missing: model", "required but missing: slot-count"]),
         (CHAIN, ("ranks",), ["required but missing: ranks"]),
+        (CHAIN, ("inputs-kept",), [LOST]),
+        (KEEPING, ("inputs-kept",), []),
     ):
         found = verify(saved(plan_memory(model).plan, tmp_path), Options(require=required))
         assert (found.verdict, found.exit) == (("UNKNOWN", 3) if missing else ("PROVED", 0))
@@ -436,7 +444,7 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
     path = modelled(CHAIN, tmp_path)
     required = tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks", "sizes", "optimum"))
     options = Options(model=path, arenas=AS_GIVEN, require=required)
-    assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
+    assert verify(saved(plan_memory(KEEPING).plan, tmp_path), options).verdict == "PROVED"
 
 
 def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,7 +458,7 @@ def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, [*ALL, Outcome("must_not_alias", "PROVED", 1, 0.1)])
+    answered(monkeypatch, [*ALL, KEPT, Outcome("must_not_alias", "PROVED", 1, 0.1)])
     joined = text_model(
         "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "apart x b", parameters="w"
     )
@@ -464,7 +472,7 @@ def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_nothing_is_missed_of_an_arena_without_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, ALL)
+    answered(monkeypatch, [*ALL, KEPT])
     plan = plan_memory(CHAIN).plan
     usage = tuple(one if one.slots else one._replace(minimal=False) for one in plan.usage)
     assert usage != plan.usage
@@ -536,13 +544,16 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
         "steps": {},
         "assumed_sizes": {},
     }
-    nothing |= {"arenas": [], "devices": [], "rules": []}
+    nothing |= {"arenas": [], "devices": [], "rules": [], "overwritten_inputs": {"x": "b"}}
+    nothing |= {"bases": dict.fromkeys((arena.name for arena in DEFAULT), 128)}
     assert verify(plan, Options(arenas=AS_GIVEN)).assumptions == stated | nothing
     bound = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, donated=("x", "w"), trust_shapes=True)
     asked = Options(bindings=bound, arenas=AS_GIVEN)
-    assert verify(plan, asked).assumptions == stated | nothing | {"donated": ["w", "x"], "trusted_shapes": True}
+    assert verify(plan, asked).assumptions == stated | nothing | {
+        "donated": ["w", "x"], "trusted_shapes": True, "overwritten_inputs": {},
+    }  # fmt: skip
     starred = replace(asked, bindings=replace(bound, donated=("x*", "w*"), trust_shapes=False))
-    assert verify(plan, starred).assumptions == stated | nothing | {"donated": ["w", "x"]}
+    assert verify(plan, starred).assumptions == stated | nothing | {"donated": ["w", "x"], "overwritten_inputs": {}}
 
 
 def test_a_plan_without_provenance_is_meant_as_the_user_has_it() -> None:

@@ -144,7 +144,8 @@ def _others(plan: Plan, model: str, doing: Doing) -> Iterator[str]:
     if origin.shard_spec:
         raise click.UsageError("--model: the plan is of one rank; give a plan of the whole model")
     arenas = (arena_configurations(plan), plan.configuration.policy)
-    bindings = Bindings(donated=plan.bindings.donated) if is_ir(model) else plan.bindings
+    stated = plan.bindings
+    bindings = Bindings(donated=stated.donated, keep_inputs=stated.keep_inputs) if is_ir(model) else stated
     doing("reading the model")
     asked = task(model, bindings, TrainingOptions(origin.mode), PlanOptions(order=origin.order), arenas)
     if model_digest(asked.graph) != origin.ir_hash:

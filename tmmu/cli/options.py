@@ -58,12 +58,14 @@ replan_policy = click.Choice([policy.lower() for policy in REPLAN_POLICIES])
 style = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
-def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False, **texts: str) -> Decorator:
+def bindings(
+    *, ranges: bool = True, donates: bool = True, keeps: bool = False, batches: bool = False, **texts: str
+) -> Decorator:
     """Gather --dim, --shape, --bytes, --value, --donate and --trust-shapes into `Bindings`.
 
-    `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there. With
-    `batches` --dim is not: the command has another one, for sizes that change from batch to batch. `texts` are help
-    texts in place of the usual ones.
+    `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there, `keeps`
+    whether --keep-inputs is. With `batches` --dim is not: the command has another one, for sizes that change from batch
+    to batch. `texts` are help texts in place of the usual ones.
     """
     usual = {
         "dim": "The size of a symbolic dimension, or a range: seq=1..4096, h=320..640:32.",
@@ -100,6 +102,9 @@ def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False
     if donates:
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
         given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
+    if keeps:
+        text = "The caller finds its inputs unchanged after the last step, those of --donate apart."
+        given.append(click.option("--keep-inputs", is_flag=True, help=text))
     return gather_options("bindings", without_dim if batches else bindings_of if ranges else of_sizes, *given)
 
 

@@ -124,7 +124,7 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
     "-o", "--output", type=Output(standard=True, folder=True),
     help="Where to write the plan, or the folder of several [MODEL.plan.cbor; of several, beside each].",
 )  # fmt: skip
-@shared.bindings()
+@shared.bindings(keeps=True)
 @shared.training
 @shared.planning
 @shared.sharding

@@ -30,6 +30,8 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  defaults: {list_names([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:
         yield f"  donated: {list_names(plan.bindings.donated)}"
+    if plan.bindings.keep_inputs:
+        yield "  inputs: kept to the end"
     if plan.bindings.stated:
         yield f"  stated sizes: {list_names([f'{name}={size}' for name, size in plan.bindings.stated.items()])}"
     if plan.bindings.trust_shapes:

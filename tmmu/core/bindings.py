@@ -33,7 +33,7 @@ def check_text(value: Any, where: str) -> str:
 
 
 def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Convert bindings to an object for a file. `ranges`, `steps` and `stated` are omitted if empty."""
+    """Convert bindings to an object for a file. `ranges`, `steps`, `stated` and `keep_inputs` are omitted if empty."""
     ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
     return {
         "dims": dict(bindings.dims),
@@ -45,6 +45,7 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
         **({"ranges": ranges} if ranges else {}),
         **({"steps": {name: list(step) for name, step in bindings.steps.items()}} if bindings.steps else {}),
         **({"stated": dict(bindings.stated)} if bindings.stated else {}),
+        **({"keep_inputs": True} if bindings.keep_inputs else {}),
     }
 
 
@@ -52,7 +53,7 @@ def read_bindings(value: Any) -> Bindings:
     """Read the bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names the error."""
     check_keys(
         value,
-        ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps"),
+        ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps", "keep_inputs"),
         "bindings",
     )
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
@@ -64,6 +65,8 @@ def read_bindings(value: Any) -> Bindings:
         raise wrong_kind("a boolean", value["trust_shapes"], "bindings.trust_shapes")
     if type(value["donated"]) is not list:
         raise wrong_kind("an array", value["donated"], "bindings.donated")
+    if value.get("keep_inputs", True) is not True:
+        raise ValueError(f"bindings.keep_inputs: expected true, got {format_value(value['keep_inputs'])}")
     ranges = value.get("ranges", {})
     for name, ends in ranges.items():
         if type(ends) is not list or len(ends) != 2 or not all(map(integer, ends)) or not ends[0] < ends[1]:
@@ -92,6 +95,7 @@ def read_bindings(value: Any) -> Bindings:
         {name: (low, high) for name, (low, high) in sorted(ranges.items())},
         dict(stated),
         {name: SteppedDim(*step) for name, step in sorted(steps.items())},
+        "keep_inputs" in value,
     )
 
 

@@ -413,8 +413,9 @@ def bindings_of(
     value: dict[str, str],
     donate: tuple[str, ...] = (),
     trust_shapes: bool = False,
+    keep_inputs: bool = False,
 ) -> Bindings:
-    """Return what --dim, --shape, --bytes, --value, --donate and --trust-shapes bind, as they are named.
+    """Return what --dim, --shape, --bytes, --value, --donate, --trust-shapes and --keep-inputs bind, as they are named.
 
     >>> bindings_of({"n": "4"}, {}, {"y": "40"}, {}).stated
     {'y': 'bytes:40'}
@@ -423,7 +424,7 @@ def bindings_of(
     given, stated = parse_shapes(shape, bytes)
     return Bindings(
         dims=known, shapes=given, values=value, donated=donate, trust_shapes=trust_shapes, ranges=ranges,
-        stated=stated, steps=steps,
+        stated=stated, steps=steps, keep_inputs=keep_inputs,
     )  # fmt: skip
 
 

@@ -191,7 +191,7 @@ class Bindings:
     are graph inputs too and that decided a shape or a branch. Values are text, since a plan contains no float. `stated`
     are sizes that the user declares for tensors whose size is otherwise unknown, as `[TYPE:]1x10` or `bytes:40`; after
     resolution only those that were needed. `steps` maps dimensions with a step to their units, which `ranges` or `dims`
-    has instead.
+    has instead. With `keep_inputs` the caller finds its inputs unchanged after the last step, except donated ones.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -203,6 +203,7 @@ class Bindings:
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stated: Mapping[str, str] = field(default_factory=dict)
     steps: Mapping[str, SteppedDim] = field(default_factory=dict)
+    keep_inputs: bool = False
 
 
 UNBOUND = Bindings()
@@ -230,6 +231,12 @@ class Model:
     def inputs(self) -> tuple[int, ...]:
         """The tensors that the caller writes before step 0, except parameters and optimizer state."""
         return self.bodies[MAIN].inputs
+
+    @property
+    def kept_inputs(self) -> list[int]:
+        """The inputs that the caller finds unchanged after the last step: with `keep_inputs`, all but donated ones."""
+        donated = frozenset(self.bindings.donated)
+        return [t for t in self.inputs if self.tensors[t].name not in donated] if self.bindings.keep_inputs else []
 
     @property
     def outputs(self) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from tmmu.foundry.forward import Operation, PassSize, iterate_operations, scratc
 from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
+from tmmu.plans.allocation import Allocation
 from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
@@ -70,8 +71,8 @@ class ExecutionGraph:
     Raises
     ------
     TmmuError
-        INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY if a buffer cannot be allocated. The buffers that were
-        made are then released.
+        INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY if a buffer cannot be allocated; ALIGNMENT_VIOLATION for
+        a buffer that is less aligned than the plan requires. The buffers that were made are then released.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class ExecutionGraph:
             )  # fmt: skip
             self._log("buffer made", buffer=name, made=len(made) + 1)
             name = ""
+            check_bases(plan.allocation, made)
             self._weights = self.model.materialize(self.events, session=self.number)
             self.buffers, self.cache = made, cache
             self._bind(plan)
@@ -248,6 +250,22 @@ def arena_sizes(plan: Plan, forward: Model) -> dict[str, int]:
     for arena, offset, size in zip(s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), strict=True):
         ends[names[arena]] = max(ends.get(names[arena], 0), offset + size)
     return ends
+
+
+def check_bases(allocation: Allocation, buffers: Mapping[str, Buffer]) -> None:
+    """Raise ALIGNMENT_VIOLATION for a buffer that is less aligned than the plan requires of its arena. spec: FD6.16"""
+    needed = allocation.needed_base_alignments()
+    for arena in allocation.arenas:
+        least, buffer = max(needed[arena.name], arena.base_alignment), buffers.get(arena.name)
+        if buffer is not None and buffer.address % least:
+            raise TmmuError(
+                "ALIGNMENT_VIOLATION",
+                f"its buffer at {buffer.address:#x} is not at a multiple of {least}, which the plan requires",
+                place=f"arena {arena.name!r}",
+                fix="plan the session's own forward model",
+                arena=arena.name,
+                logical_slot=0,
+            )
 
 
 def arena_mode(name: str, forced: Mapping[str, bool]) -> StorageMode:

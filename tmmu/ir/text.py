@@ -29,7 +29,7 @@ OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "
 GRAPH = ("node", "begin", "arm", "end")
 STATEMENTS = (
     "tensor", *GRAPH, "alias", "apart", "order", "inputs", "outputs", "unproduced", "dim", "shape", "value",
-    "default", "stated", "step", "trusted", "model", "source",
+    "default", "stated", "step", "trusted", "kept", "model", "source",
 )  # fmt: skip
 
 
@@ -113,13 +113,14 @@ class _Builder:
             for statement in self.found[word]:
                 name = statement.new(known, word)
                 known[name] = statement.last("a value")
-        trusted = self.one("trusted")
-        if trusted is not None:
-            trusted.expect("shapes")
-            trusted.end()
+        trusted, kept = self.one("trusted"), self.one("kept")
+        for stated, word in ((trusted, "shapes"), (kept, "inputs")):
+            if stated is not None:
+                stated.expect(word)
+                stated.end()
         return Bindings(
             dims, shapes, texts["value"], texts["default"], (), trusted is not None, dict(sorted(ranges.items())),
-            texts["stated"], steps,
+            texts["stated"], steps, kept is not None,
         )  # fmt: skip
 
     def declare(self, shapes: Shapes) -> None:

@@ -53,6 +53,8 @@ def _lines(model: Model) -> Iterator[str]:
         yield from (f"{word} {_name(name)} {_name(value)}" for name, value in values.items())
     if bound.trust_shapes:
         yield "trusted shapes"
+    if bound.keep_inputs:
+        yield "kept inputs"
     names = [_name(tensor.name) for tensor in model.tensors]
     inputs, outputs, donated = frozenset(model.inputs), frozenset(model.outputs), frozenset(bound.donated)
     for t, tensor in enumerate(model.tensors):

@@ -39,3 +39,5 @@ class ModelCode:
     """The expression of the bytes of each tensor."""
     steps: list[StepCode]
     constants: list[Constant]
+    keeps_inputs: bool
+    """Whether the plan keeps the inputs to its last step."""

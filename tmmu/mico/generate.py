@@ -219,6 +219,7 @@ def _build_program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool,
     return ModelCode(
         name, static, verdict, file.plan_identity(plan).hex(), network.digest.hex(), network, blocks,
         {tensors[row]: place for row, place in places.items()}, field, code, steps, used,
+        plan.bindings.keep_inputs,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The text of the C files: the struct of a model, its three functions, kernels, and a program that runs it once.
 
-spec: MC2.1 to MC2.5, MC3.2 to MC3.7
+spec: MC2.1 to MC2.5, MC3.2 to MC3.8
 """
 
 from __future__ import annotations
@@ -13,6 +13,15 @@ from tmmu.mico.identifiers import comment
 from tmmu.mico.kernels.functions import name_of
 
 WIDTH = 110
+REUSED = (
+    " * Call model_init once. Before each model_forward write every input again: its bytes are reused for other",
+    " * tensors after its last read. The outputs stay until the next model_forward.",
+)
+KEPT = (
+    " * Call model_init once. Inputs that are not donated keep their bytes. The outputs stay until the next",
+    " * model_forward.",
+)
+"""What a caller does with its inputs, for plans without and with `keep_inputs`."""
 
 
 def header(program: ModelCode) -> str:
@@ -26,8 +35,7 @@ def header(program: ModelCode) -> str:
         " *",
         *(f" * {line}" for line in _describe_memory(program)),
         " *",
-        " * Call model_init once. Before each model_forward write every input again: its bytes are reused for other",
-        " * tensors after its last read. The outputs stay until the next model_forward.",
+        *(KEPT if program.keeps_inputs else REUSED),
         " */",
         f"#ifndef {guard}", f"#define {guard}", "",
         "#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "",
@@ -46,7 +54,7 @@ def header(program: ModelCode) -> str:
         lines.append("    int unused;")
     lines += [
         "} Model;", "",
-        "/* Gives each tensor its memory; false if there is not enough. */",
+        "/* Gives each tensor its memory; false if there is not enough, or it is not aligned. */",
         "bool model_init(Model *model);", "",
         "/* Computes the outputs from the inputs. */",
         "void model_forward(Model *model);", "",
@@ -119,6 +127,10 @@ def _write_init(program: ModelCode) -> Iterator[str]:
     names = [f"memory_pool_{k}" for k in range(len(program.blocks))]
     if program.static:
         yield from (f"    model->{name} = {name};" for name in names)
+        for name, block in zip(names, program.blocks, strict=True):
+            yield f"    if ((uintptr_t)model->{name} % {block.alignment} != 0) {{"
+            yield "        return false; /* the compiler or the linker has not aligned it */"
+            yield "    }"
     elif names:
         for name, block in zip(names, program.blocks, strict=True):
             yield f"    model->{name}_allocation = malloc({block.bytes} + {block.alignment} - 1);"

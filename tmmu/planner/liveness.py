@@ -2,7 +2,7 @@
 
 A tensor is born at the step that writes it and dies at the last step that reads it, both included. Tensors that the
 caller accesses, or that a loop may access again in its next iteration, live longer; each such extension is one
-paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8.4, T8.5, M1.1
+paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T1.8, T8.3, T8.4, T8.5, M1.1
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
     birth = pack_integers((0 if w == NO_STEP else w for w in writer), "i")
     _extend_over_loops(program, writer, birth, death)
     # The caller reads these after the last step.
-    for t in program.model.outputs:
+    for t in (*program.model.outputs, *program.model.kept_inputs):
         death[t] = last
     persistent, retains = (Role.PARAMETER, Role.OPTIMIZER), mode == "forward"
     for t, tensor in enumerate(tensors):

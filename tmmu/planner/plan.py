@@ -32,7 +32,7 @@ from tmmu.planner.orders import REORDER
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
 from tmmu.plans import columns as table
-from tmmu.plans.allocation import Allocation, Arena
+from tmmu.plans.allocation import Allocation, Arena, state_base_alignments
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
 from tmmu.plans.shapes import compute_peaks, live_at_each_step
@@ -133,10 +133,11 @@ def plan_memory(
         placed = tuple(
             Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
         )
+        allocation = Allocation(
+            placed, storages, ordered.must_not_alias, ops, dtypes, tensors, steps, bodies, ordered.unproduced
+        )
         plan = Plan(
-            Allocation(
-                placed, storages, ordered.must_not_alias, ops, dtypes, tensors, steps, bodies, ordered.unproduced
-            ),
+            state_base_alignments(allocation),
             Claims(usage, build_slot_table(found.slots), ClaimedConfiguration(tuple(map(ArenaUse.of, arenas)), policy)),
             Provenance(
                 model.name, mode, layout, order, options.replay_token or replay_token(), ir_hash, model.source_digest,
@@ -281,6 +282,7 @@ def _flags(run: ModelProgram, roles: U8, saved: U8, mode: str) -> U8:
         kept &= [x.name not in donated for x in tensors]
     if mode == "forward":
         kept |= is_saved
+    kept[model.kept_inputs] = True
     named = (is_input, IS_INPUT), (is_output, IS_OUTPUT), (is_saved, IS_SAVED), (is_output | kept, IS_RETURNED)
     flags = np.zeros(len(tensors), np.uint8)
     for mask, flag in named:

@@ -7,7 +7,7 @@ spec: P2.1, P2.6
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from tmmu.plans.columns import Bodies, Steps, Storages, Tensors
 class Arena:
     """A contiguous part of a memory: its capacity, its alignment, and whether bytes are reused.
 
-    If `reuse` is False, no two storages share a byte at any step. If `scattered` is True, addresses are spread over 64
-    bits (layout `hashed`), and `capacity` bounds the bytes behind them.
+    Every address in it is a multiple of `alignment`. If `reuse` is False, no two storages share a byte at any step. If
+    `scattered` is True, addresses are spread over 64 bits (layout `hashed`), and `capacity` bounds the bytes behind
+    them. `base_alignment` is the alignment of the base of its memory, or 0 if that is `alignment`.
     """
 
     name: str
@@ -29,6 +30,16 @@ class Arena:
     alignment: int = 1
     reuse: bool = True
     scattered: bool = False
+    base_alignment: int = 0
+
+    @property
+    def stated_base(self) -> int:
+        """The alignment that its base is stated to have, or 0 if none is: an alignment of 1 alone states none.
+
+        >>> Arena("a", alignment=64).stated_base, Arena("a", base_alignment=1).stated_base, Arena("a").stated_base
+        (64, 1, 0)
+        """
+        return self.base_alignment or (self.alignment if self.alignment != 1 else 0)
 
     @property
     def limit(self) -> int:
@@ -56,6 +67,15 @@ class Placement:
     def storages_apart(self) -> list[tuple[int, int]]:
         """Return the pairs of storages that `must_not_alias` keeps apart."""
         raise NotImplementedError
+
+    def needed_base_alignments(self) -> dict[str, int]:
+        """Return the alignment that the base of each arena needs, by name: the largest of its own and its storages'.
+
+        No tensor needs more than its storage. O(storages). spec: V1.17
+        """
+        strictest = np.array([arena.alignment for arena in self.arenas], np.uint64)
+        np.maximum.at(strictest, self.storages.arena, self.storages.alignment)
+        return dict(zip((arena.name for arena in self.arenas), strictest.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -115,3 +135,13 @@ class Buffers(Placement):
     def storages_apart(self) -> list[tuple[int, int]]:
         """Return the stated pairs."""
         return list(self.must_not_alias)
+
+
+def state_base_alignments(allocation: Allocation) -> Allocation:
+    """Return the allocation with the base alignment of each arena that holds a stricter storage than itself.
+
+    spec: A11.1
+    """
+    needed = zip(allocation.arenas, allocation.needed_base_alignments().values(), strict=True)
+    arenas = tuple(replace(arena, base_alignment=base if base > arena.alignment else 0) for arena, base in needed)
+    return replace(allocation, arenas=arenas)

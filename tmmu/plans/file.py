@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, Table
 from tmmu.core.errors import TmmuError
 from tmmu.plans import text
+from tmmu.plans.allocation import Arena
 from tmmu.plans.claims import arena_config_object, claims_object
 from tmmu.plans.columns import Steps
 from tmmu.plans.gate import FORMAT, SPEC_VERSION, StatedBuffers, StatedPlan, from_object
@@ -32,6 +33,9 @@ def _to_file_value(value: Any) -> Any:
     """Convert a table, an arena, a tuple or a number to its form in a file."""
     if isinstance(value, Names):
         return value.blob
+    if isinstance(value, Arena):
+        stated = asdict(value)
+        return stated if value.base_alignment else {key: stated[key] for key in stated if key != "base_alignment"}
     if isinstance(value, (Table, Envelope)) or hasattr(value, "__dataclass_fields__"):
         count = {"count": len(value)} if isinstance(value, Steps) else {}
         stated = {f.name: _to_file_value(getattr(value, f.name)) for f in fields(value)}

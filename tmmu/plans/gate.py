@@ -140,8 +140,9 @@ def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
         "alignment": check_size,
         "reuse": check_boolean,
         "scattered": check_boolean,
+        "base_alignment": check_size,
     }
-    arenas = read_entries(value, place, lambda item, at: Arena(**read_record(readers, item, at)))
+    arenas = read_entries(value, place, lambda item, at: Arena(**read_record(readers, item, at, ("base_alignment",))))
     check_distinct([arena.name for arena in arenas], place)
     return arenas
 

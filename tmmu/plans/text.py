@@ -3,7 +3,7 @@
 A text states what a person decides: the address of each tensor, its sharing, and the steps. Storages and lifetimes
 follow from these (T1, T2) and are computed here. The result is a plan like any other and goes through the gate.
 `tmmu.plans.text_writer` writes this format; the writer in C is `spec/plan_text.h`.
-spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7
+spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9
 """
 
 from __future__ import annotations
@@ -28,8 +28,13 @@ FORMAT = Format("tmmu-plan-text", 1, "INVALID_PLAN", frozenset(
 GRAPH = ("step", "begin", "arm", "end")
 STATEMENTS = ("arena", "tensor", "buffer", *GRAPH, "apart", "claim", "unproduced")
 ROLE_WORDS = {str(role): role for role in Role if role is not Role.ACTIVATION}
-FLAGS = {"input": IS_INPUT, "output": IS_OUTPUT | IS_RETURNED, "saved": IS_SAVED | IS_RETURNED, "stash": IS_SAVED}
-"""The flags that a word sets: backward steps of the plan itself read `stash` tensors, the caller reads `saved` ones."""
+FLAGS = {
+    "input": IS_INPUT, "output": IS_OUTPUT | IS_RETURNED, "saved": IS_SAVED | IS_RETURNED, "stash": IS_SAVED,
+    "kept": IS_RETURNED,
+}  # fmt: skip
+"""The flags that a word sets: backward steps of the plan itself read `stash` tensors, the caller reads `saved` ones
+and `kept` inputs once more at the end.
+"""
 LINKS = {"view": Shares.VIEW, "inplace": Shares.IN_PLACE, "alias": Shares.ALIAS}
 MARKS = frozenset((*ROLE_WORDS, *FLAGS, *LINKS, "donated", "align", "type"))
 CLAIMS = {"slots": "slots", "footprint": "footprint", "peak": "peak_live_bytes"}
@@ -65,13 +70,16 @@ class _Builder:
         for statement in self.found["arena"]:
             name = statement.new(self.arena_rows, "arena")
             self.arena_rows[name] = len(self.arenas)
-            capacity, alignment = statement.integer("a capacity in bytes", 1), 1
+            capacity, alignments = statement.integer("a capacity in bytes", 1), dict[str, int]()
             words = set()
-            for word in statement.words(("align", "persistent", "scattered")):
+            for word in statement.words(("align", "base", "persistent", "scattered")):
                 words.add(word)
-                if word == "align":
-                    alignment = statement.alignment()
-            self.arenas.append(Arena(name, capacity, alignment, "persistent" not in words, "scattered" in words))
+                if word in ("align", "base"):
+                    alignments[word] = statement.alignment()
+            alignment = alignments.get("align", 1)
+            # `align 1` states that any base will do; an arena without `align` and `base` states nothing of its base.
+            base = alignments.get("base", 1 if alignments == {"align": 1} else 0)
+            self.arenas.append(Arena(name, capacity, alignment, "persistent" not in words, "scattered" in words, base))
         if self.found["buffer"]:
             for word in ("tensor", "step", "unproduced"):
                 for statement in self.found[word]:
@@ -97,9 +105,10 @@ class _Builder:
         """Read the line of a tensor. spec: X2.2"""
         size, arena, offset = self._take_place(statement)
         role: Role | None = None
-        flags, dtype, alignment, link, donated = 0, "uint8", None, (Shares.NONE, NONE, 0), False
+        flags, dtype, alignment, link, donated, kept = 0, "uint8", None, (Shares.NONE, NONE, 0), False, False
         for word in statement.words(MARKS):
             donated |= word == "donated"
+            kept |= word == "kept"
             if word in ROLE_WORDS:
                 role = statement.role(role, ROLE_WORDS[word])
             flags |= FLAGS.get(word, 0)
@@ -112,6 +121,8 @@ class _Builder:
                     raise statement.refuse("it shares with two tensors", "write one of view, inplace and alias")
                 of = statement.row(self.rows, "tensor")
                 link = LINKS[word], of, statement.integer("a byte of the base") if word == "view" else 0
+        if kept and (role is not Role.INPUT or donated):
+            raise statement.refuse("kept is about inputs that the caller does not donate", "drop one of the words")
         # The caller reads the tensors that it keeps again at the end, unless it donates them, which only the caller can
         # state.
         flags |= IS_RETURNED if role in KEPT and not donated else 0

@@ -77,6 +77,7 @@ def _lines(plan: Plan | BufferPlan, body: Allocation | Buffers) -> Iterator[str]
 
 def _arena(arena: Arena) -> str:
     words = [f"align {arena.alignment}"] if arena.alignment != 1 else []
+    words += [f"base {arena.base_alignment}"] if arena.base_alignment else []
     words += [] if arena.reuse else ["persistent"]
     words += ["scattered"] if arena.scattered else []
     return " ".join(("arena", _name(arena.name), str(arena.capacity), *words))
@@ -123,6 +124,8 @@ def _marks(role: Role, flags: int) -> list[str]:
         words.append("output")
     if flags & IS_SAVED:
         words.append("saved" if flags & IS_RETURNED else "stash")
+    if role is Role.INPUT and flags & (IS_OUTPUT | IS_SAVED | IS_RETURNED) == IS_RETURNED:
+        words.append("kept")
     if role in KEPT and not flags & IS_RETURNED:
         words.append("donated")
     return words

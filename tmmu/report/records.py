@@ -138,17 +138,27 @@ def memory_snapshot(maps: Sequence[ArenaMap]) -> bytes:
 
 
 def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
-    """Write a C header: the bytes of each arena, and the arena (by number), offset and size of each tensor."""
+    """Write a C header: bytes and base of each arena, and the arena (by number), offset and size of each tensor.
+
+    `NAME_IS_BASE(pointer)` is whether a pointer has the alignment that the base of an arena must have. spec: RP2.7
+    """
     placement, found_at = plan.placement, tensor_places(plan)
     taken: set[str] = set()
     prefix = _make_identifier(name, taken)
     lines = [
         "/* Where each tensor lies, in bytes of its arena; written by tmmu report. */", f"#ifndef {prefix}_H",
-        f"#define {prefix}_H", "",
+        f"#define {prefix}_H", "", "#include <stdint.h>", "",
     ]  # fmt: skip
+    bases = placement.needed_base_alignments()
     for a, (one, footprint) in enumerate(zip(placement.arenas, metrics.compute_footprints(placement), strict=True)):
         found = _make_identifier(f"{name}_arena_{one.name}", taken)
-        lines += [f"#define {found} {a}", f"#define {found}_BYTES {footprint}ull"]
+        base = max(bases[one.name], one.base_alignment)
+        lines += [
+            f"#define {found} {a}",
+            f"#define {found}_BYTES {footprint}ull",
+            f"#define {found}_ALIGNMENT {base}ull",
+        ]
+        lines.append(f"#define {found}_IS_BASE(pointer) ((uintptr_t)(pointer) % {found}_ALIGNMENT == 0)")
     columns = (column.tolist() for column in (found_at.arena, found_at.offset, found_at.bytes))
     for tensor, a, offset, size in zip(found_at.name, *columns, strict=True):
         found = _make_identifier(f"{name}_{tensor}", taken)
@@ -157,7 +167,7 @@ def c_header(name: str, plan: Plan | BufferPlan) -> bytes:
 
 
 def _make_identifier(text: str, taken: set[str]) -> str:
-    """Return a unique name of a macro; its names with the suffixes _ARENA, _OFFSET and _BYTES are unique too."""
+    """Return a unique name of a macro; its names with the suffixes of `_list_macros` are unique too."""
     made = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_").upper() or "TENSOR"
     made = f"T_{made}" if made[0].isdigit() else made
     found, number = made, 1
@@ -169,4 +179,4 @@ def _make_identifier(text: str, taken: set[str]) -> str:
 
 
 def _list_macros(name: str) -> tuple[str, ...]:
-    return (name, *(f"{name}_{what}" for what in ("ARENA", "OFFSET", "BYTES", "H")))
+    return (name, *(f"{name}_{what}" for what in ("ARENA", "OFFSET", "BYTES", "H", "ALIGNMENT", "IS_BASE")))

@@ -24,8 +24,8 @@ OPERATOR = "UML_OS.TMMU.ApplyPlan_v1"
 class Extents:
     """Ranges of addresses, ascending and disjoint, each with its place in a backing of `size` bytes.
 
-    `alignment` is the strictest that the arena or a storage in it requires: the base pointer must be a multiple of it
-    (A5).
+    `alignment` is the strictest that the arena, its stated base or a storage in it requires: the base pointer must be a
+    multiple of it (A5).
     """
 
     arena: str
@@ -67,7 +67,7 @@ def _compute_extents(allocation: Allocation, a: int, footprint: int) -> Extents:
             raise _make_alignment_violation(
                 arena.name, f"the alignment {alignment} of storage {row} is not a power of two", row
             )
-    strictest = max([arena.alignment, *s.alignment[s.arena == a].tolist()])
+    strictest = max([arena.alignment, arena.base_alignment, *s.alignment[s.arena == a].tolist()])
     if strictest & (strictest - 1):
         raise _make_alignment_violation(arena.name, f"its alignment {strictest} is not a power of two", 0)
     if not arena.scattered:

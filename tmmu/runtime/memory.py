@@ -2,7 +2,7 @@
 
 An arena is an anonymous mapping or a part of one, on request with huge pages, or a buffer of the caller. In each case
 its base has the strictest alignment that the arena requires (A5), and no access reaches a byte outside of it.
-spec: U1.1 to U1.10
+spec: U1.1 to U1.11
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ArenaMemory:
     Raises
     ------
     TmmuError
-        ALIGNMENT_VIOLATION if the base is not aligned to the strictest slot.
+        ALIGNMENT_VIOLATION if the base is not as aligned as the plan requires.
     """
 
     def __init__(self, arena: Arena, extent: Extents, content: Bytes, *, is_given: bool = False) -> None:
@@ -49,7 +49,7 @@ class ArenaMemory:
         if self.base % extent.alignment:
             raise TmmuError(
                 "ALIGNMENT_VIOLATION",
-                f"its base {self.base:#x} is not a multiple of {extent.alignment}, which its strictest slot requires",
+                f"its base {self.base:#x} is not a multiple of {extent.alignment}, which its plan requires",
                 place=f"arena {arena.name!r}",
                 fix="give a buffer that is aligned, or let the arena be mapped",
                 operator=OPERATOR,

@@ -273,6 +273,7 @@ def plan(
         donated=tuple(donate), trust_shapes=trust_shapes,
         ranges=ranges, steps=steps,
         stated={name: shape for name, shape in (shapes or {}).items() if isinstance(shape, str)},
+        keep_inputs=options.keep_inputs,
     )  # fmt: skip
     wanted = PlanOptions(
         layout=options.layout, order=options.order, replay_token=replay_token(options.seed),

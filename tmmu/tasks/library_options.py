@@ -33,6 +33,8 @@ class PlannerOptions:
         The seed of the replay token.
     address_token
         The secret token of the layout `hashed`, at least 64 bytes.
+    keep_inputs
+        Whether the caller finds its inputs unchanged after the last step, donated ones apart.
     replan_policy
         The policy for a shape outside the ranges of `dims`: "abort" or "replan_at_safepoint".
     symbolic
@@ -49,6 +51,7 @@ class PlannerOptions:
     budget: int | None = None
     seed: int = 0
     address_token: bytes | None = None
+    keep_inputs: bool = False
     replan_policy: str = "abort"
     symbolic: bool = False
 

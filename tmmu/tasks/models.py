@@ -26,14 +26,14 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
     """The same, and what shape inference gives for an ONNX file."""
     if kind.is_ir(path):
         model = _ir(path, bindings)
-        return replace(model, bindings=donate_matching(model, bindings.donated, path)), None
+        return replace(model, bindings=_caller_bindings(model, bindings, path)), None
     from tmmu.importers.onnx import import_resolved
     from tmmu.onnx import resolve
 
     try:
         resolved = resolve(path, bindings)
         model = import_resolved(resolved)
-        model = replace(model, bindings=donate_matching(model, bindings.donated, path))
+        model = replace(model, bindings=_caller_bindings(model, bindings, path))
         return order.sort_topologically(model), resolved
     except TmmuError as error:
         error.in_file(path)
@@ -41,7 +41,7 @@ def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resol
 
 
 def _ir(path: str, bindings: Bindings) -> Model:
-    """An IR file states every shape: only donation can still be bound."""
+    """An IR file states every shape: only what becomes of the inputs can still be bound."""
     model = files.load(path)
     what, fix = "binds nothing: an IR file states every shape", "drop the flag"
     given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *bindings.stated]
@@ -50,6 +50,12 @@ def _ir(path: str, bindings: Bindings) -> Model:
     if bindings.trust_shapes:
         raise TmmuError("INVALID_BINDING", f"'--trust-shapes' {what}", file=path, fix=fix)
     return model
+
+
+def _caller_bindings(model: Model, asked: Bindings, path: str) -> Bindings:
+    """Return the model's bindings with what the caller gives up or keeps. Raises as `donate_matching`."""
+    found = donate_matching(model, asked.donated, path)
+    return replace(found, keep_inputs=found.keep_inputs or asked.keep_inputs)
 
 
 def donate_matching(model: Model, patterns: Sequence[str], path: str) -> Bindings:

@@ -136,7 +136,7 @@ def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest:
 
 def check_memory_capacity(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Violation]:
     """Check that the arenas of a memory end within its capacity."""
-    strictest = [arena.alignment for arena in run.arenas]
+    strictest = [max(arena.alignment, arena.base) for arena in run.arenas]
     for s in run.storages:
         strictest[s.arena] = max(strictest[s.arena], s.alignment)
     for place in places(configuration, [arena.footprint for arena in run.arenas], strictest):

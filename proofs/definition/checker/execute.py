@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from proofs.definition.checker.program import (
     CALLER,
     Column,
+    PlacedArena,
     PlacedStorage,
     PlacedStorages,
     PlacedTensor,
@@ -63,13 +64,15 @@ def check_placement(run: Program) -> Iterator[Violation]:
 def check_storages(run: PlacedStorages) -> Iterator[Violation]:
     """Check the alignment, bounds and capacity of every storage, and the alignment of every arena, even if it is empty.
 
-    A footprint beyond the capacity is reported at the storage that ends last.
+    The base of an arena is checked as well: what it holds is aligned in memory only if its base is. A footprint beyond
+    the capacity is reported at the storage that ends last.
     """
     holding = frozenset(run.columns.arena.tolist())
     for a, arena in enumerate(run.arenas):
         if a not in holding and not is_power_of_two(arena.alignment):
             text = f"the arena {arena.name} has the alignment {arena.alignment}: {NO_POWER}"
             yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
+    yield from _check_bases(run)
     columns, required, capacity = run.columns, run.of_arenas("alignment"), run.of_arenas("capacity")
     outlives = ~((columns.birth <= columns.death) & (columns.death <= run.last_step))
     beyond = columns.offset + columns.bytes > run.of_arenas("limit")
@@ -99,6 +102,38 @@ def check_storages(run: PlacedStorages) -> Iterator[Violation]:
         if arena.scattered or _end(s) <= arena.capacity:  # otherwise that storage is already a witness
             text = f"the footprint of {arena.name} is {arena.footprint}, its capacity {arena.capacity}; {of} ends last"
             yield Violation(Obligation.CAPACITY, text, (of,), None, arena.name, s.offset, _end(s) - 1)
+
+
+def _check_bases(run: PlacedStorages) -> Iterator[Violation]:
+    """Check that the base of an arena is stated to be as aligned as the strictest of its storages requires.
+
+    The witness is the first storage that requires the most, by its tensor that does. spec: V1.17
+    """
+    columns, stated = run.columns, run.of_arenas("base")
+    for arena in run.arenas:
+        if arena.base not in (0, arena.alignment) and not is_power_of_two(arena.base):
+            text = f"the base of {arena.name} has the alignment {arena.base}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
+        elif 0 < arena.base < arena.alignment and is_power_of_two(arena.alignment):
+            yield _make_base_violation(arena, arena.alignment, f"the arena {arena.name}", ())
+    low = np.flatnonzero((stated > 0) & (columns.alignment > stated) & powers_of_two(columns.alignment)).tolist()
+    worst: dict[int, int] = {}
+    for k in sorted(low, key=lambda k: -run.storages[k].alignment):  # stable: the first of equal ones
+        worst.setdefault(run.storages[k].arena, k)
+    for a, k in sorted(worst.items()):
+        needed, name = run.storages[k].alignment, run.storage_names[k]
+        if isinstance(run, Program):
+            name = next((t.name for t in run.tensors if t.storage == k and t.alignment == needed), name)
+        yield _make_base_violation(run.arenas[a], needed, name, (name,))
+
+
+def _make_base_violation(arena: PlacedArena, needed: int, of: str, tensors: tuple[str, ...]) -> Violation:
+    text = f"{of} requires a base of {arena.name} that is aligned to {needed}; it is stated as aligned to {arena.base}"
+    field = f"base alignment of {arena.name}"
+    return Violation(
+        Obligation.ALIGNMENT, text, tensors, arena=arena.name, field=field, stated=str(arena.base),
+        recomputed=str(needed),
+    )  # fmt: skip
 
 
 def _aligned(address: Column, alignment: Column) -> Mask:

@@ -38,7 +38,8 @@ class PlacedArena(NamedTuple):
     """An arena: its name, capacity and alignment, and whether storages may reuse its bytes.
 
     `footprint` is the number of bytes that it needs, as the plan claims or, without a claim, as computed from its
-    storages. `limit` is the end of its addresses.
+    storages. `limit` is the end of its addresses. `base` is the alignment that the plan states of the base of its
+    memory, or 0 if it states none.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PlacedArena(NamedTuple):
     limit: int
     reuse: bool
     scattered: bool
+    base: int = 0
 
 
 class PlacedStorage(NamedTuple):
@@ -222,7 +224,9 @@ def place_storages(placement: Placement, claims: Claims | None, shared: SharedIn
     for a, usage in enumerate(claims.usage if claims is not None else ()):
         needed[a] = needed[a] if usage.footprint is None else usage.footprint
     arenas = [
-        PlacedArena(a.name, a.capacity, a.alignment, need, a.limit if a.scattered else need, a.reuse, a.scattered)
+        PlacedArena(
+            a.name, a.capacity, a.alignment, need, a.limit if a.scattered else need, a.reuse, a.scattered, a.stated_base
+        )
         for a, need in zip(placement.arenas, needed, strict=True)
     ]
     return PlacedStorages(

@@ -55,7 +55,7 @@ def differences(
     yield from _bodies(plan, reference, pairs)
     yield from _records(plan, reference)
     yield from _donations(plan, reference, donated, pairs)
-    yield from _returned(plan, reference, mode)
+    yield from _returned(plan, reference, mode, pairs)
 
 
 def _sharing(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
@@ -154,16 +154,19 @@ def _donations(plan: Plan, reference: ReferenceProgram, donated: frozenset[str],
             yield difference("donated", "", (name,), None, "donated by the caller", "not the caller's to donate")
 
 
-def _returned(plan: Plan, reference: ReferenceProgram, mode: str) -> Iterator[Violation]:
-    """Check that the caller reads the model's outputs and, in mode `forward`, what is saved. spec: P2.3
+def _returned(plan: Plan, reference: ReferenceProgram, mode: str, pairs: Pairing) -> Iterator[Violation]:
+    """Check that the caller reads the model's outputs and, in mode `forward`, what is saved. spec: P2.3, Z1.2
 
     Parameters and optimizer state are left out: those that the user has not donated are read, whatever the plan states.
+    A plan may keep inputs, about which a model states nothing.
     """
     read = {*reference.outputs, *(reference.saved if mode == "forward" else ())}
     kept = (Role.PARAMETER, Role.OPTIMIZER)
     flags = (plan.allocation.tensors.flags & IS_RETURNED != 0).tolist()
     for name, stated in zip(plan.allocation.tensors.name, flags, strict=True):
         role = reference.roles.get(name)
+        if role is Role.INPUT and stated and name not in pairs.writers:
+            continue
         if role is not None and role not in kept and stated != (name in read):
             yield difference("returned", "", (name,), None, *_presence(stated, "read by the caller at the end"))
 

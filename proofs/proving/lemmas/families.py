@@ -11,10 +11,12 @@ from types import ModuleType
 from proofs.proving.lemmas import plan
 from proofs.proving.lemmas.engine.family import AnyLemma, Family
 from proofs.proving.lemmas.plan import (
+    bases,
     clique_bound,
     column,
     cover,
     holding,
+    hulls,
     layout,
     level,
     merged,
@@ -69,7 +71,7 @@ def _file(module: ModuleType) -> str:
 def _all() -> list[Family]:
     of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound, unfolded]
     families = [Family(_file(module), module.LEMMAS, plan.TEXT, plan.LISTS) for module in of_lists]
-    families += [Family(_file(module), module.STATEMENTS) for module in (merged, cover, shrinking)]
+    families += [Family(_file(module), module.STATEMENTS) for module in (merged, bases, hulls, cover, shrinking)]
     sums = prefix_sums
     families.append(Family(_file(sums), sums.LEMMAS, sums.DEFINITIONS, (*layout.LEMMAS, *sums.LEMMAS)))
     for module in (

@@ -20,6 +20,7 @@ from proofs.proving.lemmas.plan.chains import DEFINITIONS
 from proofs.proving.obligations import (
     alignment,
     capacity,
+    inputs_kept,
     lifetimes_cover_accesses,
     must_not_alias,
     no_live_overlap,
@@ -80,6 +81,7 @@ _ALL: dict[Obligation, PlanRows] = {
     Obligation.TENSORS_WITHIN_STORAGES: tensors_within_storages,
     Obligation.LIFETIMES_COVER_ACCESSES: lifetimes_cover_accesses,
     Obligation.SHARING_IS_SOUND: sharing_is_sound,
+    Obligation.INPUTS_KEPT: inputs_kept,
 }
 MODULES = {name: _ALL[name] for name in obligations_discharged(Discharge.BY_ROWS)}
 """The rows of each obligation that solvers discharge, in the order of verdicts."""

@@ -66,7 +66,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
             found.append((f"(= 0 {used.footprint})", Place()))
     configuration = None if context.claims is None else context.claims.configuration
     if configuration is not None:
-        strictest = np.array([arena.alignment for arena in arenas], np.uint64)
+        strictest = np.array([max(arena.alignment, arena.base_alignment) for arena in arenas], np.uint64)
         np.maximum.at(strictest, s.arena, s.alignment)
         for at_ in places(configuration, needed, strictest.tolist()):
             row_ = f"{at_.before} {at_.needs} {at_.base} {at_.alignment} {needed[at_.arena]} {at_.capacity}"

@@ -320,6 +320,7 @@ class CellMemory:
         for c in used:
             flags = IS_OUTPUT | IS_RETURNED if c.returned else 0
             flags |= IS_INPUT if c.role is Role.INPUT else 0
+            flags |= IS_RETURNED if c.role is Role.INPUT and c.number in self.kept else 0
             shares = Shares.NONE if c.of is None else Shares.IN_PLACE
             of = NONE if c.of is None else used[c.of]
             arena, offset = (c.arena, c.offset) if c.bytes else (nowhere, 0)
@@ -349,7 +350,7 @@ class CellMemory:
             self.cells[cell if held is None else held].returned = True
 
     def keeps(self, cells: Iterable[int]) -> None:
-        """State that these stay as the caller has written them."""
+        """State that these stay as the caller has written them, until after the last step. spec: Z1.4"""
         self.kept.update(cells)
 
     def donated(self) -> tuple[str, ...]:

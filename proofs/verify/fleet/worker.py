@@ -147,6 +147,7 @@ def unjudged_verdict(name: str, options: Options, reason: str) -> Verdict:
         **{what: {} for what in ("dims", "ranges", "steps", "shapes", "values", "defaults", "stated_sizes")},
         **{what: [] for what in ("believed_operators", "arenas", "devices", "rules")},
         "execution": EXECUTION, "donated": [], "trusted_shapes": options.bindings.trust_shapes, "assumed_sizes": {},
+        "overwritten_inputs": {}, "bases": {},
     }  # fmt: skip
     scope = "against the model" if options.model is not None else "for the steps it states"
     return replace(

@@ -133,6 +133,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/definition/checker/{name}.py": (f"{UNIT}checker_arms.py", *EXCLUSIVE, *NAIVE)
        for name in ("states", "visits")},
     "proofs/definition/checker/configuration.py": (f"{UNIT}configured.py", f"{COMMANDS}arenas_commands.py"),
+    "proofs/definition/checker/inputs.py": (f"{PROPERTIES}kept_inputs.py", PLANS, f"{UNIT}verdict.py"),
     "proofs/definition/checker/sharing.py": (PLANS, CORPUS, f"{COMMANDS}every_field.py"),
     "proofs/definition/checker/claims.py": (
         f"{UNIT}claims.py", f"{UNIT}layouts_hashed.py", PLANS, CORPUS,
@@ -142,8 +143,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{
         f"proofs/proving/obligations/{name}.py": ROWS
         for name in (
-            "alignment", "capacity", "contents", "context", "levels", "lifetimes_cover_accesses", "must_not_alias",
-            "no_live_overlap", "peak", "sharing_is_sound", "slot_count", "tensors_within_storages",
+            "alignment", "capacity", "contents", "context", "inputs_kept", "levels", "lifetimes_cover_accesses",
+            "must_not_alias", "no_live_overlap", "peak", "sharing_is_sound", "slot_count", "tensors_within_storages",
         )
     },
     **{

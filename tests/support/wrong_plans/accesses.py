@@ -10,6 +10,8 @@ from tmmu.core.vocabulary import Role
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
 
 CHAIN = "a = MatMul x; b = MatMul a; y = MatMul b"
+KEEPS = "tensor x 8 m 0 input kept; tensor a 8 m 8; tensor y 8 m {} output; step s MatMul x -> a; step t MatMul a -> y"
+"""A kept input, dead after the first step, and a result of the second step."""
 LOOP = "a = MatMul x; f = enter/Loop a; b = MatMul f c; d = Relu b; r = leave/Loop d; y = MatMul r"
 INPUT, PARAMETER, ACTIVATION, SCRATCH = map(ROLES.index, (Role.INPUT, Role.PARAMETER, Role.ACTIVATION, Role.SCRATCH))
 
@@ -23,7 +25,8 @@ LIFETIMES_COVER_ACCESSES = group(
     wrong("an output that dies before the end", CHAIN, "a @3 / a @2", tensor("a", flags=IS_OUTPUT)),
     wrong("what is saved and returned dies before the end", CHAIN, "a @3 / a @2",
           tensor("a", flags=IS_SAVED + IS_RETURNED), but=tensor("a", flags=IS_SAVED)),
-    wrong("a parameter that dies before the end", CHAIN, "x @3 / x @2", tensor("x", role=PARAMETER, flags=0)),
+    wrong("a parameter that dies before the end", CHAIN, "x @3; inputs: x / x @2; inputs: x",
+          tensor("x", role=PARAMETER, flags=0)),
     # The writer of a tensor.
     wrong("a read before the write", "a = MatMul b; b = MatMul x", "b @0; b @0"),
     wrong("a read by the step that writes", "a = MatMul x a", "a @0; sharing: a a @0 / a @0"),
@@ -90,4 +93,19 @@ LOOPS_ARE_BRACKETS = group(
           body(1, enter=1, leave=5)),
     wrong("a body that is nowhere", LOOP, "bodies: the plan / the plan @5", body(1, enter=NONE, leave=NONE)),
     kernel="it does not look at the brackets of bodies",
+)  # fmt: skip
+
+INPUTS_KEPT = group(
+    Obligation.INPUTS_KEPT,
+    wrong("a kept input that dies before the end", CHAIN, "lifetimes: x @3; x / lifetimes: x @2; x",
+          tensor("x", flags=IS_INPUT + IS_RETURNED)),
+    wrong("a result in the bytes of a kept input", KEEPS.format(0),
+          "overlap: x y @1; sharing: x y @2; x y @1 / overlap: x a y", right=KEEPS.format(16)),
+    right("a result in the bytes of an input that is not kept", KEEPS.replace(" kept", "").format(0)),
+    right("results below, between and above inputs that are not kept",
+          "tensor x 8 m 8 input; tensor z 8 m 24 input; tensor a 8 m 0; tensor b 8 m 16; tensor y 8 m 32 output;"
+          "step s MatMul x z -> a; step t MatMul a -> b; step u MatMul b -> y"),
+    right("a view of an input that is not kept",
+          "tensor x 8 m 0 input; tensor v 8 m 0 view x 0; tensor y 8 m 8 output;"
+          "step s Identity x -> v; step t MatMul v -> y"),
 )  # fmt: skip

@@ -117,7 +117,8 @@ SLOTS_FIT = group(
     wrong("a slot that is too small", CHAIN, "a; y; slots[0].bytes 63 for 64 / overlap: a y; y", slot("a", bytes=63)),
     wrong("a slot of no bytes", CHAIN, "a; y; slots[0].bytes 0 for 64 / overlap: a y; y", slot("a", bytes=0)),
     wrong("a slot that is laxer than its storage", CHAIN,
-          "alignment: x; x; slots[1].alignment 128 for 256 / overlap: x b; alignment: x", storage("x", alignment=256)),
+          "alignment: x; x; slots[1].alignment 128 for 256 / overlap: x b; alignment: x", storage("x", alignment=256),
+          arena(base_alignment=256)),
     wrong("a slot that is laxer than its arena", CHAIN, "x; b; slots[1].alignment 64 for 128 / alignment: x; b",
           slot("x", alignment=64)),
     wrong("a slot in another arena", TWO_ARENAS, "a; y; overlap: x a / overlap: a", slot("a", arena=0), uncounted),
@@ -225,6 +226,6 @@ CLAIMED_ROOM = group(
     wrong("arenas that do not fit their memory, and claim no footprint", TWO_ARENAS, "b / a", divided(319),
           claim(footprint=None)),
     wrong("the second begins where its strictest storage asks", TWO_ARENAS, "b / a", storage("a", alignment=256),
-          slot("a", alignment=256), uncounted, divided(447)),
+          slot("a", alignment=256), arena(1, base_alignment=256), uncounted, divided(447)),
     kernel="the plan is safe, and it does not look at this claim",
 )  # fmt: skip

@@ -31,7 +31,7 @@ STATEMENTS = ("arena", "tensor", "buffer", "apart", "claim")
 SHORT = {
     Obligation.NO_LIVE_OVERLAP: "overlap", Obligation.TENSORS_WITHIN_STORAGES: "within",
     Obligation.LIFETIMES_COVER_ACCESSES: "lifetimes", Obligation.SHARING_IS_SOUND: "sharing",
-    Obligation.BODIES_NEST: "bodies", Obligation.SLOT_COUNT: "slots",
+    Obligation.BODIES_NEST: "bodies", Obligation.INPUTS_KEPT: "inputs", Obligation.SLOT_COUNT: "slots",
 }  # fmt: skip
 """The names of obligations in places."""
 

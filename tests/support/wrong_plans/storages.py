@@ -11,6 +11,10 @@ from tmmu.plans.sections import Plan, amend_plan
 CHAIN = "a = MatMul x; y = MatMul a"
 """Three storages of 8 bytes at 0, 16 and 32, in an arena that is aligned to 16."""
 LAST = (1 << 64) - 1
+NO_BASES = "it does not look at bases"
+BASED = arena(base_alignment=32)
+BASE = "base alignment of arena"
+THREE = "buffer a 8 m 0 live 0 0; buffer b 8 m 8 live 0 0 align 8; buffer c 8 m 32 live 0 0 align 4"
 
 
 def beyond_the_steps(plan: Plan) -> Plan:
@@ -54,7 +58,7 @@ NO_LIVE_OVERLAP = group(
 
 ALIGNMENT = group(
     Obligation.ALIGNMENT,
-    wrong("a storage at an odd offset", CHAIN, "a bytes 16-23", storage("a", alignment=32),
+    wrong("a storage at an odd offset", CHAIN, "a bytes 16-23", storage("a", alignment=32), BASED,
           but=storage("a", alignment=16)),
     wrong("a storage aligned to 3", CHAIN, "x", storage("x", alignment=3)),
     wrong("a storage aligned to 0", CHAIN, "x", storage("x", alignment=0)),
@@ -69,8 +73,22 @@ ALIGNMENT = group(
     wrong("a tensor aligned to 6", CHAIN, "x", tensor("x", alignment=6)),
     wrong("a tensor aligned to 0", CHAIN, "x", tensor("x", alignment=0)),
     wrong("a tensor that is stricter than its storage", CHAIN, "x", tensor("x", alignment=4)),
-    wrong("a storage and its tensor at an odd offset", CHAIN, "a; a", storage("a", alignment=32),
+    wrong("a storage and its tensor at an odd offset", CHAIN, "a; a", storage("a", alignment=32), BASED,
           tensor("a", alignment=32)),
+    wrong("a base that is stated as less aligned than a storage", CHAIN, f"x {BASE} 16 for 64",
+          storage("x", alignment=64), kernel=NO_BASES),
+    right("a base that is as aligned as the strictest storage", CHAIN, storage("x", alignment=64),
+          arena(base_alignment=64)),
+    wrong("a base that is stated as less aligned than a tensor that is not the first of its storage", "= Wait x v",
+          f"v {BASE} 16 for 64 / x",
+          into("x", "v", 8), storage("v", alignment=64, offset=64), tensor("v", alignment=64),
+          kernel=NO_BASES),
+    wrong("a base that is stated as less aligned than its arena", CHAIN, f"{BASE} 8 for 16 / the plan",
+          arena(base_alignment=8), kernel=NO_BASES),
+    wrong("a base aligned to 48", CHAIN, "the plan", arena(base_alignment=48), kernel=NO_BASES),
+    wrong("the strictest of three on a base that suits one", f"arena m 99 align 1; {THREE}",
+          "b base alignment of m 1 for 8", kernel=NO_BASES, right=f"arena m 99; {THREE}"),
+    right("two arenas, with the base of one stated", "arena m 8 base 8; arena k 64; buffer a 8 k 0 live 0 0 align 16"),
     wrong("all aligned to 3, at multiples of 3", "a = MatMul x", "x; a; x; a / x x", arena(alignment=3),
           storage("x", alignment=3), storage("a", alignment=3, offset=18), tensor("x", alignment=3),
           tensor("a", alignment=3)),

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tmmu.core import folders
-from tmmu.core.columns import Names, build_column
+from tmmu.core.columns import NONE, Names, build_column
 from tmmu.core.vocabulary import UNBOUND, Bindings
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, without
 from tmmu.examples.broken.kinds import Wrong, wrong
-from tmmu.plans.columns import IS_INPUT, IS_RETURNED, Tensors
+from tmmu.plans.columns import IS_RETURNED, Tensors
 from tmmu.plans.sections import Plan, amend_plan
 
 if TYPE_CHECKING:
@@ -114,11 +114,11 @@ def tensor_left_out() -> Wrong:
 
 
 @wrong("steps_are_the_model", field="returned")
-def input_stated_to_be_returned() -> Wrong:
-    """The plan states that the caller reads an input at the end, and keeps it; the model does not."""
+def result_stated_to_be_returned() -> Wrong:
+    """The plan states that the caller reads a result at the end, and keeps it; the model does not."""
     plan = plan_of(_layers())
     t = plan.allocation.tensors
-    name = t.name[int((t.flags & IS_INPUT).argmax())]
+    name = t.name[int((t.writer != NONE).argmax())]
     flags, last = int(t.flags[row(plan, name)]) + IS_RETURNED, plan.allocation.last_step
     return handed_out_with(_layers(), laid_out(edit(plan, tensors={name: {"flags": flags, "death": last}})))
 

@@ -81,6 +81,16 @@ def tensor_misaligned() -> Plan:
     return edit(right(made), tensors={"v": {"window": 2}})
 
 
+@wrong("alignment", "a", field="base alignment of activations")
+def base_alignment_understated() -> Plan:
+    """`a` must be at a multiple of 4,096 bytes, and the plan states that any multiple of 128 will do for a base."""
+    made = model("""
+        tensor a f32 64 align 4096
+        node a MatMul x x -> a
+    """)
+    return with_arena(right(made), 2, base_alignment=0)
+
+
 @wrong("capacity")
 def capacity_exceeded() -> Plan:
     """The arena holds 512 bytes, the plan takes 768 of it."""

@@ -160,7 +160,7 @@ def build_graphs(
     for earlier, later in find_dependencies(model, grouped=True):
         edges[model.nodes[later].body][rank[earlier], rank[later]] = None
     opened = {alias.storage[t] for t, writer in enumerate(live.writer) if writer == NO_STEP}
-    kept = {alias.storage[t] for t in model.outputs} | {
+    kept = {alias.storage[t] for t in (*model.outputs, *model.kept_inputs)} | {
         alias.storage[t]
         for t, tensor in enumerate(run.tensors)
         if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or (mode == "forward" and tensor.saved_for_backward)

@@ -129,6 +129,15 @@ def stricter(plan: Plan, chance: random.Random) -> Plan:
     return changed(plan, "tensors", r, alignment=int(s.alignment[t.storage[r]]) << chance.randrange(1, 4))
 
 
+@fault("alignment")
+def weak_base(plan: Plan, chance: random.Random) -> Plan:
+    """The base of an arena is stated as less aligned than the arena, or a storage in it, requires."""
+    a = arena_in_use(plan, chance)
+    needed = plan.allocation.needed_base_alignments()[plan.allocation.arenas[a].name]
+    require(needed > 1)
+    return with_arena(plan, a, base_alignment=chance.choice((1, needed // 2)))
+
+
 @fault("capacity")
 def beyond(plan: Plan, chance: random.Random) -> Plan:
     """A storage is moved beyond the footprint."""

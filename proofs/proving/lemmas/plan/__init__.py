@@ -2,7 +2,8 @@
 
 `chains` has the functions that are evaluated on plans, and `properties` states what they mean for each pair of cells.
 The files of lemmas lead from the one to the other. `clique_bound` shows why there cannot be fewer slots than storages
-live at one step, and `merged` why one row may replace several. Verdicts on ranks rest on `cover`, and those on
+live at one step, `merged` why one row may replace several, `bases` why aligned offsets suffice, and
+`hulls` why no write reaches an input. Verdicts on ranks rest on `cover`, and those on
 envelopes on `shrinking`. `at_use` proves all of them when they are first needed. spec: V4.3, V4.8
 """
 
@@ -11,11 +12,13 @@ from __future__ import annotations
 from proofs.proving.lemmas.engine.induction import Lemma
 from proofs.proving.lemmas.engine.statements import Statement
 from proofs.proving.lemmas.plan import (
+    bases,
     chains,
     clique_bound,
     column,
     cover,
     holding,
+    hulls,
     layout,
     level,
     merged,
@@ -39,5 +42,11 @@ LISTS: tuple[Lemma, ...] = (
     *unfolded.LEMMAS,
 )
 """The lemmas about lists, in the order of their proofs."""
-STATEMENTS: tuple[Statement, ...] = (*merged.STATEMENTS, *cover.STATEMENTS, *shrinking.STATEMENTS)
+STATEMENTS: tuple[Statement, ...] = (
+    *merged.STATEMENTS,
+    *bases.STATEMENTS,
+    *hulls.STATEMENTS,
+    *cover.STATEMENTS,
+    *shrinking.STATEMENTS,
+)
 """The lemmas without lists."""

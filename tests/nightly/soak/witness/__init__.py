@@ -13,7 +13,16 @@ from tests.nightly.soak.witness.claims import at_shape, claimed, of_hashes
 from tests.nightly.soak.witness.contents import outlived, shared
 from tests.nightly.soak.witness.models import shows_difference
 from tests.nightly.soak.witness.nesting import badly_nested
-from tests.nightly.soak.witness.places import aliased, beyond, misaligned, misfit, outgrown, overlap, role_not_held
+from tests.nightly.soak.witness.places import (
+    aliased,
+    beyond,
+    misaligned,
+    misfit,
+    outgrown,
+    overlap,
+    role_not_held,
+    weak_base,
+)
 from tests.nightly.soak.witness.ranks import shows_part, shows_ranks
 from tmmu.plans.gate import StatedPlan
 from tmmu.testing.catalogue import Case
@@ -31,7 +40,7 @@ SHOWN = {
 OF_STEPS = {"lifetimes_cover_accesses": outlived, "sharing_is_sound": shared}
 """Obligations whose witnesses are about steps, and of what the caller gives up."""
 
-FIELDS = {"capacity": claimed, "peak": claimed, "slot_count": claimed, "shards": shows_part}
+FIELDS = {"alignment": weak_base, "capacity": claimed, "peak": claimed, "slot_count": claimed, "shards": shows_part}
 """Obligations whose witnesses are a field with what is stated and what holds."""
 
 

@@ -89,6 +89,17 @@ def misaligned(plan: Plan, w: Witness) -> bool:
     return False
 
 
+def weak_base(plan: Plan, w: Witness) -> bool:
+    """The base of an arena is stated as less aligned than the arena, or the storage of a tensor that is named."""
+    s, name = plan.allocation.storages, w["field"].removeprefix("base alignment of ")
+    a = next(k for k, arena in enumerate(plan.allocation.arenas) if arena.name == name)
+    arena = plan.allocation.arenas[a]
+    stated, needed = int(w["stated"]), int(w["recomputed"])
+    asked = [int(s.alignment[storage_of(plan, tensor)]) for tensor in w["tensors"]] or [arena.alignment]
+    here = all(int(s.arena[storage_of(plan, tensor)]) == a for tensor in w["tensors"])
+    return here and stated == (arena.base_alignment or arena.alignment) < needed and asked == [needed]
+
+
 def beyond(plan: Plan, w: Witness) -> bool:
     """A storage ends beyond the footprint, or the footprint beyond the capacity, or arenas beyond their memory."""
     s = plan.allocation.storages
