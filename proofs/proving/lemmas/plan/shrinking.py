@@ -28,7 +28,7 @@ SMALLER_SUMS = Statement(
     "prefix_sums_of_smaller_slots_end_no_later",
     "If a slot begins at the end of those before it, rounded up, then a smaller slot behind smaller ones is behind them"
     " too, is aligned, and ends no later.",
-    "(define-fun up ((x Int) (a Int)) Int (* a (div (+ x a (- 1)) a)))"
+    "(define-fun up ((x Int) (a Int)) Int (ite (<= 1 a) (* a (div (+ x a (- 1)) a)) x))"
     "(declare-const end Int)(declare-const less Int)(declare-const strict Int)"
     "(declare-const y Int)(declare-const s Int)",
     ("(<= 1 strict)", "(<= 0 less)", "(<= less end)", "(<= 0 s)", "(<= s y)"),
