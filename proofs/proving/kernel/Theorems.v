@@ -1,7 +1,7 @@
 (** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ProgressProof
-  ClaimsProof.
+  ClaimsProof Inputs InputsProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -38,6 +38,15 @@ Proof.
   rewrite <- memory_of_plan. apply parts. assumption.
 Qed.
 
+(** Of an accepted plan the tensors that the caller keeps stay as they were, in whatever order steps run and whatever they
+    store; and if the program confirms that all inputs are kept, those are all that the caller does not donate. *)
+Theorem accepted_plans_keep_inputs word : accepts word = true ->
+  (forall V, KeptInputsStay (plan_of word) V) /\ (accepts_inputs word = true -> AllInputsKept (plan_of word)).
+Proof.
+  unfold accepts, accepts_inputs. intros H. facts. split; [intros V; apply kept_inputs_stay, check_sound; assumption|].
+  apply keeps_inputs_spec.
+Qed.
+
 (** The claims, each for a plan that the program accepts and whose claim it confirms. *)
 Theorem claimed_slots_hold word : accepts word = true \/ accepts_lifetimes word = true -> accepts_slots word = true ->
   SlotsTakeTurns (memory_of word) /\ StoragesFitSlots (memory_of word).
@@ -59,6 +68,7 @@ Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
 Print Assumptions accepted_plans_progress.
 Print Assumptions accepted_lifetimes_are_safe.
+Print Assumptions accepted_plans_keep_inputs.
 Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.
 Print Assumptions claimed_footprints_hold.
