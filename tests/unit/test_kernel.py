@@ -418,7 +418,7 @@ def playing(folder: Path, script: str) -> Path:
     return path
 
 
-ACCEPTED = f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints unclaimed"
+ACCEPTED = f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints unclaimed; echo inputs false"
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,8 @@ ACCEPTED = f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footpr
         ("kill -9 $$", "exit code -9"),
         (r"printf '\377\n'", "not understood"),
         (f"echo accepted accesses {DIGEST.hex()}; echo slots true", "claims"),
-        (f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints maybe", "claims"),
+        (f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints maybe; echo inputs true", "claims"),
+        (f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints true", "claims"),
         (f"{ACCEPTED}; echo more", "claims"),
         (f"{ACCEPTED}; echo arena 0 fewest_slots true least_footprint true; echo more", "claims"),
         (f"{ACCEPTED}; echo arena 1 fewest_slots true least_footprint true", "claims"),
@@ -462,7 +463,9 @@ def test_what_is_understood_says_which_part_or_what_is_shown_of_which_arena(tmp_
     script = f"{ACCEPTED}; echo arena 0 fewest_slots true least_footprint false"
     script += "; echo arena 1 fewest_slots false least_footprint unclaimed"
     answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
-    assert answer == KernelAnswer(True, slots=True, fewest_slots=(True, False), least_footprint=(False, None))
+    assert answer == KernelAnswer(
+        True, slots=True, inputs=False, fewest_slots=(True, False), least_footprint=(False, None)
+    )
 
 
 def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
@@ -487,14 +490,14 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
     name, sources = plan.allocation.arenas[used[0]].name, {"sources": installed.digest()}
     first = "accepted accesses {digest}"
 
-    def shown(slots: str, footprints: str, fewest: str, least: str) -> str:
-        lines = [first, f"slots {slots}", f"footprints {footprints}"]
+    def shown(slots: str, footprints: str, fewest: str, least: str, inputs: str = "true") -> str:
+        lines = [first, f"slots {slots}", f"footprints {footprints}", f"inputs {inputs}"]
         for i in range(len(plan.allocation.arenas)):
             claims = (fewest, least) if i in used else ("false", "false")
             lines.append(f"arena {i} fewest_slots {claims[0]} least_footprint {claims[1]}")
         return "\n".join(lines)
 
-    both, none = {"fewest_slots": [name], "least_footprint": [name]}, {"fewest_slots": [], "least_footprint": []}
+    both, none = ({"fewest_slots": names, "least_footprint": names, "inputs_kept": True} for names in ([name], []))
     rejected = {"answer": "rejected"}
     for lines, expected in (
         ("rejected accesses {digest} 6", rejected | {"reason": "sharing_is_sound"}),
@@ -505,6 +508,7 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
         ),
         (shown("true", "true", "true", "true"), {"answer": "accepted"} | both),
         (shown("unclaimed", "unclaimed", "unclaimed", "unclaimed"), {"answer": "accepted"} | none),
+        (shown("true", "true", "true", "true", "false"), {"answer": "accepted"} | both | {"inputs_kept": False}),
         (shown("false", "true", "true", "true"), rejected | both | {"reason": "slots"}),
         (shown("true", "false", "true", "true"), rejected | both | {"reason": "footprints"}),
         (shown("true", "true", "false", "unclaimed"), rejected | none | {"reason": f"fewest_slots of {name}"}),

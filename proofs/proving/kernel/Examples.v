@@ -635,3 +635,39 @@ Print Assumptions data_decide.
 Print Assumptions fused_steps_are_computed.
 Print Assumptions counting_is_local.
 Print Assumptions loops_run.
+
+(** * Inputs that are kept (Z1). An input and a result of its own, with or without the caller's read after the last step. *)
+From Tmmu Require Import Inputs InputsProof.
+
+Definition with_input (kept : bool) : plan := small 1 2 [Storage 0 1 1 0 0 0 0 0; Storage 0 1 1 0 0 1 1 1]
+  [Tensor 0 0 1 1 0 0 (-1) (-1) 0 (-1) kept false false false (-1) 0 0 0;
+   Tensor 1 0 1 1 0 0 0 (-1) 0 (-1) true false false false 0 0 1 1] [[0]] [[1]] [] (fun _ => (0, 1)).
+Example kept_accepted : check (with_input true) = true /\ keeps_inputs (with_input true) = true.
+Proof. vm_compute. auto. Qed.
+Example not_kept : check (with_input false) = true /\ keeps_inputs (with_input false) = false /\
+  ~ AllInputsKept (with_input false).
+Proof.
+  split; [vm_compute; reflexivity|]. split; [vm_compute; reflexivity|]. intros A.
+  destruct (A 0) as [_ R]; [|discriminate R]. split; [vm_compute; split; [discriminate|reflexivity]|].
+  split; reflexivity.
+Qed.
+(** Steps do change memory: this one changes the byte of its result. *)
+Definition written_byte : contents bool := fun a y => (a =? 0) && (y =? 1).
+Example results_change : becomes (with_input true) bool (fun _ _ => false) written_byte.
+Proof.
+  apply changed with (l := fun _ _ => false) (n := 0); [apply unchanged|].
+  split; [vm_compute; split; [discriminate|reflexivity]|].
+  intros a y N. unfold written_byte. destruct (Z.eqb_spec a 0) as [->|]; auto. destruct (Z.eqb_spec y 1) as [->|]; auto.
+  exfalso. apply N. exists 1, 0. split; [left; cbn; auto|]. split; [intros V; apply V; reflexivity|].
+  split; [vm_compute; split; [discriminate|reflexivity]|]. split; reflexivity.
+Qed.
+(** The byte of the kept input is never another. *)
+Example kept_byte_stays : ~ becomes (with_input true) bool (fun _ _ => false) (fun a y => (a =? 0) && (y =? 0)).
+Proof.
+  intros B. destruct kept_accepted as [C _].
+  pose proof (kept_inputs_stay _ (check_sound _ C) bool _ _ 0 0 B) as H.
+  assert (K : is_kept (with_input true) 0).
+  { split; [|reflexivity]. split; [vm_compute; split; [discriminate|reflexivity]|]. split; reflexivity. }
+  assert (I : inside (with_input true) 0 0) by (vm_compute; split; [discriminate|reflexivity]).
+  specialize (H K I). discriminate H.
+Qed.

@@ -1,6 +1,6 @@
 (** The program: the two checkers and the claims, with Z as zarith's integers, never as the 63 bits of OCaml's int. *)
 From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlZBigInt.
-From Tmmu Require Import Columns Check Claims.
+From Tmmu Require Import Columns Check Claims Inputs.
 
 Extract Constant Z.leb => "Big_int_Z.le_big_int".
 Extract Constant Z.ltb => "Big_int_Z.lt_big_int".
@@ -9,4 +9,4 @@ Extract Constant Z.modulo =>
 Extract Constant Z.div =>
   "(fun a b -> if Big_int_Z.sign_big_int b > 0 then Z.fdiv a b else failwith ""div"")".
 Extraction "checker.ml" accepts accepts_lifetimes failing with_lifetimes memory_of slots_claimed footprints_claimed
-  accepts_slots fewest_slots accepts_footprints least_footprint.
+  accepts_slots fewest_slots accepts_footprints least_footprint accepts_inputs.

@@ -1,7 +1,7 @@
 (** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
-  ProgressProof ShapesProof ClaimsProof Scan ScanProof Symbolic SymbolicProof.
+  ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -47,6 +47,15 @@ Lemma memory_checked word : accepts word = true \/ accepts_lifetimes word = true
 Proof.
   unfold accepts, accepts_lifetimes, check_lifetimes. intros [H|H]; facts; auto.
   rewrite <- memory_of_plan. apply parts. assumption.
+Qed.
+
+(** Of an accepted plan the tensors that the caller keeps stay as they were, in whatever order steps run and whatever they
+    store; and if the program confirms that all inputs are kept, those are all that the caller does not donate. *)
+Theorem accepted_plans_keep_inputs word : accepts word = true ->
+  (forall V, KeptInputsStay (plan_of word) V) /\ (accepts_inputs word = true -> AllInputsKept (plan_of word)).
+Proof.
+  unfold accepts, accepts_inputs. intros H. facts. split; [intros V; apply kept_inputs_stay, check_sound; assumption|].
+  apply keeps_inputs_spec.
 Qed.
 
 (** The claims, each for a plan that the program accepts and whose claim it confirms. *)
@@ -95,6 +104,7 @@ Print Assumptions accepted_plans_run_as_private.
 Print Assumptions accepted_plans_progress.
 Print Assumptions accepted_plans_run_at_every_shape.
 Print Assumptions accepted_lifetimes_are_safe.
+Print Assumptions accepted_plans_keep_inputs.
 Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.
 Print Assumptions claimed_footprints_hold.

@@ -25,8 +25,9 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
 
     `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`. `reason` is given for rejected, no_answer
     and not asked, and if a program is there and refused. `sources` is the digest of the theory. `fewest_slots` and
-    `least_footprint` name the arenas for which the kernel has shown that no fewer slots, and no fewer bytes, suffice. A
-    plan with a claim that the kernel cannot show is rejected.
+    `least_footprint` name the arenas for which the kernel has shown that no fewer slots, and no fewer bytes, suffice.
+    `inputs_kept` is whether it has shown that the plan keeps all inputs that are not donated. A plan with a claim that
+    the kernel cannot show is rejected.
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
     path, placement, claims = installed.find_program(), context.placement, context.claims
@@ -47,6 +48,7 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
         answer = KernelAnswer(failure="its claims are about other arenas")
     reason = answer.part or answer.failure
     if answer.accepted:
+        found["inputs_kept"] = answer.inputs is True
         for what in PER_ARENA:
             found[what] = [name for name, holds in zip(names, getattr(answer, what), strict=True) if name and holds]
         reason = _false_claim(answer, names)

@@ -18,9 +18,9 @@ from tmmu.core.reading import digest_file, parse_json, read_file
 
 SOURCES = Path(__file__).parent
 ORDER = (
-    "Lists", "Columns", "Check", "Safe", "Run", "Shapes", "Claims", "ListsProof", "Placement", "Edges", "Accesses",
-    "Soundness", "RunProof", "ProgressProof", "ShapesProof", "ClaimsProof", "Scan", "ScanProof", "Symbolic",
-    "SymbolicProof", "Theorems", "Examples", "Table",
+    "Lists", "Columns", "Check", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof", "Placement", "Edges",
+    "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof", "ClaimsProof", "InputsProof", "Scan",
+    "ScanProof", "Symbolic", "SymbolicProof", "Theorems", "Examples", "Table",
 )  # fmt: skip
 """The files of the theory, each after those that it needs. `Extract.v` and `main.ml` make the program."""
 PROGRAM, THEORY = "kernel", "theory"

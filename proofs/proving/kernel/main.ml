@@ -2,8 +2,8 @@
 
    The input is a row of 64-bit little-endian words (see Columns.v), mapped and never copied. The first line of the
    answer is "accepted KIND DIGEST" or "rejected KIND DIGEST PART", where KIND is accesses or lifetimes. Of an accepted
-   plan follow its claims: its slots, its footprints, and for each arena that no fewer slots and no fewer bytes would do;
-   each true, false or unclaimed. A word beyond the end of the input, or any other failure, ends the program without an
+   plan follow its claims: its slots, its footprints, that it keeps the inputs, and for each arena that no fewer slots
+   and no fewer bytes would do; each true, false or unclaimed. A word beyond the end of the input, or any other failure, ends the program without an
    answer; so do words that make it need far more memory than any plan of their number does. *)
 
 let two_64 = Z.shift_left Z.one 64
@@ -28,7 +28,8 @@ let () =
     let slots = answer (Checker.slots_claimed word) (fun () -> Checker.accepts_slots word) in
     let footprints = answer (Checker.footprints_claimed word) (fun () -> Checker.accepts_footprints word) in
     let memory = Checker.memory_of word in
-    Printf.printf "accepted %s %s\nslots %s\nfootprints %s\n" kind digest slots footprints;
+    let inputs = answer (not lifetimes) (fun () -> Checker.accepts_inputs word) in
+    Printf.printf "accepted %s %s\nslots %s\nfootprints %s\ninputs %s\n" kind digest slots footprints inputs;
     for a = 0 to Z.to_int memory.Checker.arenas - 1 do
       let arena = memory.Checker.arena_at (Z.of_int a) in
       Printf.printf "arena %d fewest_slots %s least_footprint %s\n" a

@@ -403,4 +403,14 @@ OF_DEFINITIONS = (
         "every (slots p) (fun s => row (k_arena (slot_at p s)) (arenas p)) &&&",
         "true &&&",
     ),
+    ("Inputs", "no tensor is kept", "returned (tensor_at p i) = true.", "returned (tensor_at p i) = true /\\ False."),
+    ("Inputs", "steps change nothing", "~ written_by n a y -> after a y", "True -> after a y"),
+    ("Inputs", "memory never changes", "becomes m l -> may_change n l k", "becomes m l -> False -> may_change n l k"),
+    (
+        "Inputs",
+        "kept inputs may change",
+        "k (tensor_arena p i) (address_of p i + x) = m (",
+        "k (tensor_arena p i) (address_of p i + x) = k (",
+    ),
+    ("Inputs", "an input need not be kept", "forall i, is_input i -> is_kept i.", "forall i, is_kept i -> is_kept i."),
 )

@@ -137,6 +137,8 @@ MUTANTS = (
     Mutant("only half of the rows are looked at",
            "f start &&& every_from half (start + 1) f &&&", "f start &&&", "Lists"),
     Mutant("words of a wrong plan are accepted", "with_accesses word &&& check (plan_of word)", "with_accesses word"),
+    Mutant("an input that nobody reads again is kept", "donated t || returned t.", "donated t || true.", "Inputs"),
+    Mutant("inputs need not be kept", "every (tensors p) (kept_if_given p)", "true", "Inputs"),
     *(Mutant(f"{file}: {what}", old, new, file) for file, what, old, new in OF_DEFINITIONS),
 )  # fmt: skip
 

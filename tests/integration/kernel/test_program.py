@@ -21,6 +21,7 @@ from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
+from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.editing import changed, in_layout, with_accesses
 from tmmu.planner import plan_memory
 from tmmu.plans.sections import Plan, amend_plan
@@ -44,8 +45,9 @@ def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> No
     plan = training_plan(count, seed=count, in_place=0.3, views=0.3, arenas=2)
     answer = asked(in_layout(plan, layout))
     assert answer == KernelAnswer(
-        True, slots=True, footprints=True, fewest_slots=(True, True), least_footprint=answer.least_footprint
-    )
+        True, slots=True, footprints=True, inputs=answer.inputs, fewest_slots=(True, True),
+        least_footprint=answer.least_footprint,
+    )  # fmt: skip
     assert False not in answer.least_footprint
 
 
@@ -54,7 +56,18 @@ def test_a_plan_without_claims_is_accepted_and_none_is_shown(count: int) -> None
     """spec: V6.7"""
     plan = training_plan(count, seed=7, in_place=0.3, views=0.3, arenas=2)
     unclaimed = (None,) * len(plan.allocation.arenas)
-    assert asked(Plan(plan.allocation)) == KernelAnswer(True, fewest_slots=unclaimed, least_footprint=unclaimed)
+    answer = asked(Plan(plan.allocation))
+    assert answer == KernelAnswer(True, inputs=answer.inputs, fewest_slots=unclaimed, least_footprint=unclaimed)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("donated", ["", "x"])
+def test_inputs_are_shown_to_be_kept_if_the_caller_reads_them_at_the_end(is_kept: bool, donated: str) -> None:
+    """Parameters always are, and what is donated need not be. spec: Z1.2, Z1.3"""
+    model = text_model("node add Add x w -> a", "node relu Relu a -> y", parameters="w")
+    names = tuple(donated.split())
+    plan = plan_memory(replace(model, bindings=Bindings(donated=names, keep_inputs=is_kept))).plan
+    assert asked(plan, frozenset(names)).inputs == (is_kept or bool(donated))
 
 
 def test_a_plan_of_nothing_is_accepted() -> None:

@@ -100,7 +100,7 @@ def test_no_answer_is_unknown_and_the_reason_is_given(tmp_path: Path, monkeypatc
 
 def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
-    lines = ["slots true", "footprints true"]
+    lines = ["slots true", "footprints true", "inputs true"]
     lines += [f"arena {i} fewest_slots false least_footprint unclaimed" for i in range(len(CHAIN.allocation.arenas))]
     lines = [f"accepted accesses {file.load(path).hashes['file_digest'].hex()}", *lines]
     pretend(monkeypatch, tmp_path, "\n".join(f"echo {line}" for line in lines))

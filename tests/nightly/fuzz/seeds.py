@@ -205,7 +205,7 @@ def made() -> Iterator[tuple[str, bytes]]:
         "kernel-answer",
         b"accepted accesses "
         + zero
-        + b"\nslots true\nfootprints unclaimed\narena 0 fewest_slots true least_footprint false\n",
+        + b"\nslots true\nfootprints unclaimed\ninputs false\narena 0 fewest_slots true least_footprint false\n",
     )
     yield "kernel-answer", b"rejected accesses " + zero + b" 3\n"
     yield "kernel-record", json.dumps({"sources": "a", "program": "b", "theorems": "c"}).encode()
