@@ -3,8 +3,10 @@
 A *model* is a module under one configuration. It succeeds with pinned numbers of states, or is one that must fail. A
 *twin* is a model with a seeded fault: one place of one of its files is replaced, and TLC must refute the check that it
 names. A *non-property* is a statement that the correct model must violate, since otherwise the model could do too
-little. Twins and non-properties are run with only the check that they name, so that a violation can only be of that
-one.
+little. A twin may also *keep* a non-property: its fairness is stronger than the module's, and it shows that the
+non-property would notice that. Twins and non-properties are run with only the check that they name, so that a violation
+can only be of that one. A module with strong fairness has a twin with weak fairness in its place, which must be
+refuted.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ KINDS: dict[str, type] = {
     "temporal": bool,
 }  # fmt: skip
 """The types of the values of these keys. All others are strings."""
-NAMES = ("module", "folder", "name", "root", "config", "file", "violates", "expected", "model")
+NAMES = ("module", "folder", "name", "root", "config", "file", "violates", "expected", "model", "keeps")
 NAME = re.compile(r"\w[\w.-]*")
 """Names become names of files, so that none may lead out of its folder."""
 LIMIT = 1 << 26
@@ -133,7 +135,8 @@ def _module(folder: Path, entry: Any) -> Module:
             of = row.get("model", next(iter(models), None)) if isinstance(row, dict) else None
             if of not in models:
                 raise WrongManifest(f"{name}: unknown model {of!r} for {row!r}")
-            runs.append(make(models[of], row))
+            runs.append(make(models[of], row, entry))
+    _check_fairness(name, place, runs)
     return Module(name, place, entry["statement"], tuple(runs))
 
 
@@ -160,7 +163,26 @@ def _model(module: str, folder: Path, row: Any) -> Run:
     )  # fmt: skip
 
 
-def _twin(model: Run, row: Any) -> Run:
+def _check_fairness(name: str, folder: Path, runs: list[Run]) -> None:
+    """Check that fairness is no stronger than it must be: weak fairness in its place does not suffice."""
+    file = folder / f"{name}.tla"
+    try:
+        text = read_file(file, LIMIT).decode()
+    except (OSError, ValueError):
+        return  # a run of the module says so
+    needed: set[int] = set()
+    for edit in (run.edit for run in runs if run.edit is not None and run.edit.file == file.name):
+        if edit.replace.replace("SF_", "WF_") == edit.by and text.count(edit.replace) == 1:
+            at = text.index(edit.replace)
+            needed |= set(range(at, at + len(edit.replace)))
+    for found in re.finditer(r"\bSF_\w+\([^()]*(?:\([^()]*\))*[^()]*\)", text):
+        if found.start() not in needed:
+            raise WrongManifest(f"{name}: {found[0]} is strong fairness, and no twin shows that weak does not suffice")
+
+
+def _twin(model: Run, row: Any, entry: dict[str, Any]) -> Run:
+    if "keeps" in row:
+        return _keeping_twin(model, row, entry)
     _keys(row, f"a twin of {model.name}", {"name", "replace", "by", "violates"}, {"model", "file"})
     if row["violates"] not in model.checks:
         raise WrongManifest(f"{row['name']}: {row['violates']!r} is not checked by {model.name}")
@@ -171,7 +193,20 @@ def _twin(model: Run, row: Any) -> Run:
     )  # fmt: skip
 
 
-def _nonproperty(model: Run, row: Any) -> Run:
+def _keeping_twin(model: Run, row: Any, entry: dict[str, Any]) -> Run:
+    """Return the run of a twin that satisfies a non-property of its module."""
+    _keys(row, f"a twin of {model.name}", {"name", "replace", "by", "keeps"}, {"model", "file"})
+    rows = [each for each in _list(entry, "nonproperties") if each.get("violates") == row["keeps"]]
+    if not rows:
+        raise WrongManifest(f"{row['name']}: {row['keeps']!r} is not a non-property of {model.module}")
+    return dataclasses.replace(
+        model, name=row["name"], kind="twin", expected=SUCCESS, distinct_states=None, depth=None,
+        config=model.config.only(row["keeps"], bool(rows[0].get("temporal"))),
+        edit=Edit(row.get("file", f"{model.module}.tla"), row["replace"], row["by"]),
+    )  # fmt: skip
+
+
+def _nonproperty(model: Run, row: Any, entry: dict[str, Any]) -> Run:
     _keys(row, f"a non-property of {model.name}", {"name", "violates"}, {"model", "temporal"})
     return dataclasses.replace(
         model, name=row["name"], kind="nonproperty", expected=row["violates"], distinct_states=None, depth=None,

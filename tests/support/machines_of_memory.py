@@ -206,44 +206,42 @@ def _sealed(constants: Values, state: State) -> Values:
     def there(items: tuple[Any, ...], i: int) -> Any:
         return items[i - 1] if 1 <= i <= len(items) else None
 
+    def tokens(f: int) -> tuple[Any, ...]:
+        return at(written, f) if f else ()
+
     return {
         "opened": lambda f: f <= state["opened"], "writing": lambda f: f in state["writing"],
-        "closed": lambda f: f in state["closed"], "length": lambda f: len(at(written, f)),
-        "written": lambda f, i: there(at(written, f), i), "trailer": lambda f: at(disk, f)["trailer"],
-        "count": lambda f: len(at(disk, f)["records"]), "disk": lambda f, i: there(at(disk, f)["records"], i),
-        "used": lambda k, v, i: (k, (v, i)) in state["used"],
+        "closed": lambda f: f in state["closed"], "name": lambda f: at(state["name"], f),
+        "length": lambda f: len(tokens(f)), "written": lambda f, i: there(tokens(f), i),
+        "header": lambda n: _opening(at(disk, n)), "trailer": lambda n: at(disk, n)["trailer"]["count"],
+        "trailer_of": lambda n: _opening(at(disk, n)["trailer"]), "count": lambda n: len(at(disk, n)["records"]),
+        "disk": lambda n, i: there(at(disk, n)["records"], i), "used": lambda k, v, i: (k, (v, i)) in state["used"],
     }  # fmt: skip
 
 
+def _opening(sealed: Any) -> int:
+    """The number of the opening whose salt a file, a record or a trailer has; 0 for none."""
+    return int(sealed["salt"]) // 10
+
+
 def _sealings(constants: Values, step: Step) -> Iterator[Values]:
-    before, files = step.before["disk"], range(1, constants["Openings"] + 1)
-    for x in files:
-        records = at(step.after["disk"], x)["records"]
-        origins = {
-            i: next(
-                ((g, j) for g in files for j, other in enumerate(at(before, g)["records"], 1) if other == record),
-                (x, 0),
-            )
-            for i, record in enumerate(records, 1)
-        }
+    for n, x in product(range(1, constants["Names"] + 1), range(1, constants["Openings"] + 1)):
+        records = at(step.after["disk"], n)["records"]
         last = records[-1] if records else None
-        yield {
-            "x": x, "r": last, "t": last["token"] if last else None,
-            "of": lambda i, origins=origins, x=x: origins.get(i, (x, 0))[0],
-            "from": lambda i, origins=origins, x=x: origins.get(i, (x, 0))[1],
-        }  # fmt: skip
+        yield {"x": x, "n": n, "r": last, "t": last["token"] if last else None}
 
 
 SEALED_RECORDS = Tie(
     sealed_records.MACHINE,
     lambda constants, state: {
-        "key": lambda f: f, "prefix": lambda f: at(state["prefix"], f),
-        "salt": lambda r: r["salt"] if r else -1, "place": lambda r: r["place"] if r else -1,
+        "key": lambda f: ("key", 10 * f), "prefix": lambda f: at(state["prefix"], f), "nobody": 0,
+        "salt": lambda r: _opening(r) if r else 0, "place": lambda r: r["place"] if r else -1,
         "token": lambda r: r["token"] if r else None,
     },
     _sealed,
     lambda constants, state: {
-        "File": range(1, constants["Openings"] + 1), "Key": range(1, constants["Openings"] + 1),
+        "File": range(1, constants["Openings"] + 1), "Name": range(1, constants["Names"] + 1),
+        "Key": [("key", 10 * f) for f in range(1, constants["Openings"] + 1)],
         "Prefix": sorted({0, *constants["Prefixes"]}), "Int": range(-1, constants["Records"] + 2),
     },
     "SealedRecords-counter-forgotten", _sealings, ("Read",),

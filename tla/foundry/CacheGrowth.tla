@@ -325,4 +325,7 @@ THEOREM Spec => FailureLeavesTheOld /\ GrowsByDoubling /\ EveryoneIsAnswered /\ 
 NeverGrowsTwice == \A s \in SessionSet : capacity[s] <= 2 * Block
 NeverGrowsInFlight == \A s \in SessionSet : next[s] = None \/ Writes(s) = {}
 NeverReadWhenReplaced == \A s \in SessionSet : old[s] # None => \A i \in Passes(s) : queue[s][i].of # old[s].capacity
+
+(* No session need ask for room. *)
+SomeoneAsks == <>(\E s \in SessionSet : asked[s] > 0)
 =============================================================================

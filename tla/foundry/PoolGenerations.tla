@@ -259,4 +259,7 @@ NeverTakenAgain == \A m, n \in Numbers : handles[m].generation # handles[n].gene
 NeverSecondChunk == Len(cursor) < 2
 NeverAskedWhileHeld == asking # {} => IsIdle
 NeverInTheLast == generation < LastGeneration
+
+(* No user need ask for the pool. *)
+SomeoneAsks == <>(asking # {})
 =============================================================================

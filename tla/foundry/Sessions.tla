@@ -300,4 +300,7 @@ NeverFailsInFlight == \A s \in SessionSet : ~(phase[s] = "failing" /\ ~HasEnded(
 NeverInTurns == ~\E j, k \in DOMAIN queue : j < k /\ queue[j].kind = "pass" /\ queue[k].kind = "pass"
                                             /\ queue[j].session # queue[k].session
 NeverSeveralPasses == ~\E j, k \in DOMAIN queue : j < k /\ queue[j].kind = "pass" /\ queue[k].kind = "pass"
+
+(* Others need not use the device. *)
+OthersComeToo == <>(others = Others)
 =============================================================================

@@ -123,4 +123,7 @@ THEOREM Spec => SyncedIsKept /\ AllBecomesSafe /\ RefinesInvariants
 (* Rounded differences are not invertible: the document's pipeline ends in one. *)
 RoundedIsInvertible == \A i \in 1..Len(vectors) : Rounded(i) = vectors[i]
 NeverWraps == \A i \in 2..Len(vectors) : exact[i] = vectors[i] - vectors[i - 1]
+
+(* No vector need be given. *)
+AVectorComes == <>(vectors # <<>>)
 =============================================================================

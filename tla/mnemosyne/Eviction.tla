@@ -207,4 +207,7 @@ THEOREM Spec => WithinStaysWithin /\ NothingComesInBeyond /\ Dominance /\ EveryF
 LeastRecentFirst == [][\A p \in resident \ resident' : last'[p] = last[p] =>
                           \A q \in resident' \ pinned : last[p] <= last[q]]_vars
 NeverBeyondItsRoom == Residents <= room
+
+(* No page need be accessed. *)
+PagesAreAccessed == <>(waiting # {})
 =============================================================================

@@ -12,8 +12,7 @@
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
-CONSTANTS Attempts,  \* how many new files there may be
-          Crashes    \* how often a process is killed, or power is lost
+CONSTANT Crashes    \* how often a process is killed, or power is lost
 
 VARIABLES named,     \* the file to which the name of the log leads
           namedKept, \* the one to which it leads after a loss of power
@@ -26,6 +25,9 @@ VARIABLES named,     \* the file to which the name of the log leads
           crashes    \* crashes so far
 
 vars == <<named, namedKept, stated, statedKept, copy, synced, attempts, phase, crashes>>
+
+(* Each crash may cost the new file that is being written, and the last attempt ends. *)
+Attempts == Crashes + 1
 
 Files == 0..Attempts
 
@@ -159,4 +161,7 @@ THEOREM Spec => RotationEnds
 (* After a crash the log may have either key, and the anchor may state both. *)
 OldAfterACrash == crashes > 0 /\ phase = "down" => named = 0
 OneStatement == phase = "down" => Cardinality(stated) = 1
+
+(* No process need be killed, and no power lost. *)
+PowerIsLost == <>(crashes > 0)
 =============================================================================

@@ -263,4 +263,7 @@ NeverOverTheBound == Within(WorkingSet)
 NeverBeyondMemory == WorkingSet * TilePages <= memory
 NeverRefused == ~refused
 NeverGivesWay == ~gaveWay
+
+(* Nothing need be mapped. *)
+SomeoneAsks == <>(wanted # {})
 =============================================================================

@@ -262,4 +262,7 @@ NeverRefused == phase # "refused"
 NeverAcceptsACopy == rollbacks > 0 => phase # "running"
 NothingIsLost == phase = "reading" /\ rollbacks = 0 => behind = <<>>
 NothingElseSurvives == phase = "reading" => Len(Found) = acked
+
+(* No record need be stored. *)
+ARecordComes == <>(log # <<>> \/ phase = "refused")
 =============================================================================

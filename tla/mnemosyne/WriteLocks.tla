@@ -153,7 +153,7 @@ LocksExclude == \A s, t \in Threads : s # t /\ locks[s] \cap locks[t] # {} => sh
 AccessesUnderLocks == \A t \in Threads : active[t] => needs[t] \subseteq locks[t]
 
 (* The document's absence of data races, with readers. *)
-Inv_3 == \A s, t \in Threads : s # t /\ Meet(reads[s], writes[s], t) => KeptApart(needs[s], shared[s], t)
+Inv_3 == \A s, t \in Threads : s # t /\ writes[s] \cap Accessed(t) # {} => KeptApart(needs[s], shared[s], t)
 
 (* No tile is written while another thread accesses it. *)
 NoRace == \A s, t \in Threads : s # t /\ active[s] /\ active[t] => writes[s] \cap Accessed(t) = {}
@@ -179,4 +179,7 @@ NeverTwoReadersOfOneLock == \A s, t \in Threads : s # t => locks[s] \cap locks[t
 
 (* Sets that overlap in part keep apart as well. *)
 NeverPartly == \A s, t \in Threads : active[s] /\ Meet(reads[s], writes[s], t) /\ s # t => needs[s] = needs[t]
+
+(* No thread need begin a section. *)
+SomeoneBegins == <>(\E t \in Threads : ~Idle(t))
 =============================================================================

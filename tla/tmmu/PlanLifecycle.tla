@@ -280,4 +280,7 @@ THEOREM Spec => CrashIsSurvived /\ AskedIsAnswered
 NeverReplansAfterRestore == ~(crashes > 0 /\ phase = "running" /\ loaded.hash # disk.hash /\ disk # None)
 NeverStandsBy == [][~(phase = "applied" /\ phase' = "safepoint" /\ loaded' # loaded)]_vars
 NeverDamageIsMet == ~(damaged /\ phase = "refused")
+
+(* The caller need not ask for anything. *)
+SomeoneAsks == <>(asked # 0 \/ phase = "refused")
 =============================================================================

@@ -166,4 +166,7 @@ THEOREM Spec => AskedIsAnswered /\ PeakOnlyRises
 
 NeverBothCommitted == Cardinality({c \in Clients : phase[c] = "committed" /\ promised[c] > 0}) < 2
 NeverHalfMappedFailure == \A c \in Clients : phase[c] = "failing" => mapped[c] = {}
+
+(* No client need ask. *)
+SomeoneAsks == <>(\E c \in Clients : phase[c] # "idle")
 =============================================================================

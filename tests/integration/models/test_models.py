@@ -40,7 +40,7 @@ SMALL = {
     "AliasReferences": "Count = 2", "PoolGenerations": "MaxRequest = 1", "CacheGrowth": "MostAtOnce = 1",
     "CacheGrowth-sessions": "Budget = 2", "Sessions": "Sessions = 1", "MnemosyneInvariants": "TILES = 1",
     "MappedRegions": "Regions = 1", "Eviction": "Accesses = 2", "WriteLocks": "Locks = 1", "DeltaEncoding": "Most = 2",
-    "SealedRecords": "Openings = 1", "SealedLog": "Most = 1",
+    "SealedRecords": "Names = 1", "SealedLog": "Most = 1",
 }  # fmt: skip
 """The constant that is smaller here than in the configuration, of the models for which that makes a difference."""
 MOST = share(40)
@@ -104,7 +104,7 @@ def test_a_module_holds_by_steps_of_its_lemma(module: str, tmp_path: Path) -> No
 def test_a_twin_does_not_hold_and_takes_a_step_that_is_none_of_the_lemma(module: str, tmp_path: Path) -> None:
     """Each check of a module has a twin that violates it; of the lemma's machine, it does another step before."""
     tie, twins = TIES.get(module), [run for run in MODULES[module].runs if run.kind == "twin"]
-    assert {run.expected for run in twins} == set(MODULES[module].checks)
+    assert {run.expected for run in twins} - {manifest.SUCCESS} == set(MODULES[module].checks)
     (twin,) = twins[:1] if tie is None else [run for run in twins if run.name == tie.twin]
     result, steps = ended(twin, tmp_path, 25 * MOST)
     assert result.objections == ()
