@@ -169,7 +169,7 @@ def _check_fairness(name: str, folder: Path, runs: list[Run]) -> None:
     try:
         text = read_file(file, LIMIT).decode()
     except (OSError, ValueError):
-        return  # a run of the module says so
+        return  # its runs fail for this reason
     needed: set[int] = set()
     for edit in (run.edit for run in runs if run.edit is not None and run.edit.file == file.name):
         if edit.replace.replace("SF_", "WF_") == edit.by and text.count(edit.replace) == 1:

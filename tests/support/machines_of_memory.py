@@ -234,7 +234,7 @@ def _sealings(constants: Values, step: Step) -> Iterator[Values]:
 SEALED_RECORDS = Tie(
     sealed_records.MACHINE,
     lambda constants, state: {
-        "key": lambda f: ("key", 10 * f), "prefix": lambda f: at(state["prefix"], f), "nobody": 0,
+        "key": lambda f: ("key", 10 * f), "prefix": lambda f: at(state["prefix"], f), "no_file": 0,
         "salt": lambda r: _opening(r) if r else 0, "place": lambda r: r["place"] if r else -1,
         "token": lambda r: r["token"] if r else None,
     },

@@ -35,7 +35,7 @@ MACHINE = Machine(
     " those of its records.",
     """
     (declare-sort File 0)(declare-sort Name 0)(declare-sort Key 0)(declare-sort Prefix 0)(declare-sort Token 0)
-    (declare-sort Record 0)(declare-const nobody File)
+    (declare-sort Record 0)(declare-const no_file File)
     (declare-fun key (File) Key)(declare-fun prefix (File) Prefix)
     (declare-fun salt (Record) File)(declare-fun place (Record) Int)(declare-fun token (Record) Token)""",
     """
@@ -70,7 +70,7 @@ MACHINE = Machine(
             "A file is opened for the first time, by any writer, in place of one of its name.",
             f"""(any x File) (any n Name) (not (opened x)) (forall ((f File)) {_ONE_WRITER})
             (set (opened x) true) (set (writing x) true) (set (name x) n) (set (header n) x) (set (count n) 0)
-            (set (trailer n) (- 1)) (set (trailer_of n) nobody)
+            (set (trailer n) (- 1)) (set (trailer_of n) no_file)
             (any disk') (forall ((m Name) (i Int)) (=> (distinct m n) (= (disk' m i) (disk m i))))""",
             (Without("opened a second time", "(not (opened x))"),
              Without("the trailer before stays", "(set (trailer n) (- 1))")),
