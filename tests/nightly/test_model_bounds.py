@@ -32,6 +32,8 @@ NOT_RAISED = {
     ("MappedRegions", "TilePages"): "a size: larger tiles leave fewer of them",
     ("Eviction", "Part"): "a part of the weight, and no number of anything",
     ("Eviction", "Parts"): "a part of the weight, and no number of anything",
+    ("DeltaEncoding", "Step"): "the distance of rounded values, and no number of anything",
+    ("SealedLog", "Step"): "the distance of rounded values, and no number of anything",
     ("MnemosyneInvariants", "PHYSICAL_RAM"): "bytes, of which only whole pages count",
     ("MnemosyneInvariants", "MAX_REGION_SIZE"): "bytes, of which only whole pages count",
     ("PoolGenerations", "MaxChunks"): "each chunk is opened by a request: there are as many as handles",
