@@ -40,7 +40,8 @@ Definition claims_ : item content := map_of
    ("usage", Array
      [map_of [("minimal", yes); ("footprint", number 32); ("peak_step", number 0); ("max_live_step", number 0);
               ("peak_live_bytes", number 32)];
-      map_of [("minimal", no); ("footprint", number 12); ("peak_step", number 2); ("peak_live_bytes", number 12)]])]%string.
+      map_of [("minimal", no); ("footprint", number 12); ("peak_step", number 2); ("max_live_step", number 2);
+              ("peak_live_bytes", number 11)]])]%string.
 Definition pairs_ : item content := Array [Array [number 0; number 4]; Array [number 0; number 1]].
 Definition file_with (version : string) (steps_ storages_ : item content) : item content := map_of
   [("claims", claims_); ("format", text "tmmu-plan");
@@ -77,7 +78,7 @@ Example its_memory : read (fun p => (steps p, map (storage_at p) (run 0 (storage
     map (arena_at p) (run 0 (arenas p)), map (reuse p) (run 0 (arenas p)), pairs p)) small_bytes permission =
   Some (3, [Storage 0 8 8 0 0 0 0 0; Storage 0 16 16 0 2 16 1 0; Storage 0 8 8 0 2 8 2 0; Storage 1 12 4 2 2 (2 ^ 40) 3 0],
     [Slot 0 8 8 0 0; Slot 0 16 16 0 0; Slot 0 8 8 0 0; Slot 1 12 4 0 0],
-    [Arena 64 8 false 32 0 0; Arena 100 4 true 12 (-1) 2], [true; false], [(0, 4); (0, 1)]).
+    [Arena 64 8 false 32 0 0; Arena 100 4 true 12 (-1) (-1)], [true; false], [(0, 4); (0, 1)]).
 Proof. vm_compute. reflexivity. Qed.
 
 Example its_tensors : read (fun p => map (tensor_at p) (run 0 (tensors p))) small_bytes permission = Some

@@ -16,7 +16,9 @@ let round_constants = [|
   0x748f82ee; 0x78a5636f; 0x84c87814; 0x8cc70208; 0x90befffa; 0xa4506ceb; 0xbef9a3f7; 0xc67178f2 |]
 
 let mask = 0xffff_ffff
-let [@inline] rotated x n = (x lsr n) lor (x lsl (32 - n))
+(* A word twice, so that a shift by at most 31 to the right rotates it; the bit that does not fit is not needed. *)
+let [@inline] twice x = x lor (x lsl 32)
+let [@inline] word a i = Array.unsafe_get a (i land 63)
 
 (* Take the block that begins at byte [at] of [bytes] into the state [h]; [w] is room for 64 words. *)
 let add_block h w (bytes : bytes) at =
@@ -24,21 +26,25 @@ let add_block h w (bytes : bytes) at =
     w.(i) <- Int32.to_int (swapped (get4 bytes (at + 4 * i))) land mask
   done;
   for i = 16 to 63 do
-    let x = w.(i - 15) and y = w.(i - 2) in
-    let s0 = rotated x 7 lxor rotated x 18 lxor (x lsr 3) and s1 = rotated y 17 lxor rotated y 19 lxor (y lsr 10) in
-    w.(i) <- (w.(i - 16) + (s0 land mask) + w.(i - 7) + (s1 land mask)) land mask
+    let x = word w (i - 15) and y = word w (i - 2) in
+    let xx = twice x and yy = twice y in
+    let s0 = (xx lsr 7) lxor (xx lsr 18) lxor (x lsr 3) and s1 = (yy lsr 17) lxor (yy lsr 19) lxor (y lsr 10) in
+    w.(i) <- (word w (i - 16) + (s0 land mask) + word w (i - 7) + (s1 land mask)) land mask
   done;
   let a = ref h.(0) and b = ref h.(1) and c = ref h.(2) and d = ref h.(3) in
   let e = ref h.(4) and f = ref h.(5) and g = ref h.(6) and k = ref h.(7) in
   for i = 0 to 63 do
-    let s1 = (rotated !e 6 lxor rotated !e 11 lxor rotated !e 25) land mask in
-    let t1 = !k + s1 + ((!e land !f) lxor (lnot !e land !g)) + round_constants.(i) + w.(i) in
-    let s0 = (rotated !a 2 lxor rotated !a 13 lxor rotated !a 22) land mask in
-    let t2 = s0 + ((!a land !b) lxor (!a land !c) lxor (!b land !c)) in
+    let ee = twice !e and aa = twice !a in
+    let s1 = ((ee lsr 6) lxor (ee lsr 11) lxor (ee lsr 25)) land mask in
+    let t1 = !k + s1 + (!g lxor (!e land (!f lxor !g))) + word round_constants i + word w i in
+    let s0 = ((aa lsr 2) lxor (aa lsr 13) lxor (aa lsr 22)) land mask in
+    let t2 = s0 + ((!a land !b) lor (!c land (!a lor !b))) in
     k := !g; g := !f; f := !e; e := (!d + t1) land mask;
     d := !c; c := !b; b := !a; a := (t1 + t2) land mask
   done;
-  List.iteri (fun i x -> h.(i) <- (h.(i) + x) land mask) [!a; !b; !c; !d; !e; !f; !g; !k]
+  h.(0) <- (h.(0) + !a) land mask; h.(1) <- (h.(1) + !b) land mask; h.(2) <- (h.(2) + !c) land mask;
+  h.(3) <- (h.(3) + !d) land mask; h.(4) <- (h.(4) + !e) land mask; h.(5) <- (h.(5) + !f) land mask;
+  h.(6) <- (h.(6) + !g) land mask; h.(7) <- (h.(7) + !k) land mask
 
 (* The digest in hexadecimal digits. *)
 let hex (bytes : bytes) =
