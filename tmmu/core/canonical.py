@@ -14,7 +14,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import cbor2
 import numpy as np
@@ -106,7 +106,7 @@ def encode(value: Any) -> bytes:
     return cbor2.dumps(_to_plain(value), canonical=True, default=_put)
 
 
-def dump(value: Any, stream: BinaryIO) -> None:
+def dump(value: Any, stream: IO[bytes]) -> None:
     """Write the canonical CBOR of `value` to `stream`, without a copy of the whole."""
     cbor2.dump(_to_plain(value), stream, canonical=True, default=_put)
 

@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, Table
@@ -136,7 +136,7 @@ def encode(plan: Plan | BufferPlan, stated: Mapping[str, bytes] = {}) -> bytes:
     return canonical.encode(_with_hashes(plan, stated, canonical.Encoded)[0])
 
 
-def write_stated(stated: StatedPlan | StatedBuffers, stream: BinaryIO) -> None:
+def write_stated(stated: StatedPlan | StatedBuffers, stream: IO[bytes]) -> None:
     """Write the bytes that a plan was read from to `stream`: its parts again, with the hashes that they state."""
     value = _parts(stated.plan, lambda part: part)
     if "provenance" in value:
