@@ -122,9 +122,10 @@ Qed.
 
 Theorem accepted_file_progresses f permission evidence : accepts_file f permission evidence = true ->
   exists p, stated f permission = Some p /\ let q := with_evidence p evidence in
-    (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
+    (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
 Proof.
-  intros H. apply accepted_file_is_checked in H as (p & S & H). eauto using checked_plans_progress.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
+  apply checked_plans_progress, H.
 Qed.
 
 Lemma stated_of_top f permission : top_of_file f = None -> stated f permission = None.
@@ -146,11 +147,11 @@ Theorem accepted_file_runs_at_every_shape f permission evidence : accepts_file f
   exists p, stated f permission = Some p /\ forall size, Shrinks (with_evidence p evidence) size ->
     let q := at_sizes (with_evidence p evidence) size in
     Safe q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q) /\
-    (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
+    (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
 Proof.
   intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|]. intros size Sh.
   pose proof (safe_at_sizes _ size (check_sound _ H) Sh).
-  auto 6 using runs_as_private, reads_find_values, progress, functions_are_computed.
+  auto 7 using runs_as_private, reads_find_values, callers_can_begin, progress, functions_are_computed.
 Qed.
 
 (** No step stores into a kept input. If the program confirms that all inputs are kept, those are all that the caller does

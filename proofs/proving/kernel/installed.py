@@ -19,8 +19,9 @@ from tmmu.core.reading import digest_file, parse_json, read_file
 SOURCES = Path(__file__).parent
 ORDER = (
     "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof",
-    "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof", "ClaimsProof",
-    "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Theorems", "Examples", "Table", "FileExamples",
+    "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof",
+    "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Theorems", "Examples", "Table",
+    "FileExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""
 OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")
