@@ -140,7 +140,7 @@ def test_views_of_the_callers_tensors_end_at_a_tensor(given: str, views: dict[st
     for name in "uw":
         plan = changed(plan, "tensors", row(name), storage=int(plan.allocation.tensors.storage[row("x")]))
     permissions = Permissions(views={row(view): (row(base), 0) for view, base in views.items()})
-    answer = ask(program(), context_of(plan, permissions, frozenset()), DIGEST, 60)
+    answer = ask(program(), context_of(plan, permissions, frozenset()), PlanFile.of(plan), 60)
     assert (answer.accepted, answer.part) == (not part, part)
 
 
