@@ -9,5 +9,6 @@ Extract Constant Z.modulo =>
 Extract Constant Z.div =>
   "(fun a b -> if Big_int_Z.sign_big_int b > 0 then Z.fdiv a b else failwith ""div"")".
 Extraction "checker.ml" accepts accepts_lifetimes failing with_lifetimes memory_of plan_of slots_claimed footprints_claimed
-  slots_ok full footprints_ok no_byte_to_spare failing_part failing_part_of_memory keeps_inputs accepts_file accepts_lifetimes_file
-  stated stated_lifetimes with_evidence lifetimes_with_evidence states_lifetimes claims_slots claims_footprints.
+  slots_ok full footprints_ok no_byte_to_spare failing_part failing_part_of_memory keeps_inputs
+  accepts_file accepts_lifetimes_file stated stated_lifetimes with_evidence lifetimes_with_evidence
+  states_lifetimes claims_slots claims_footprints.

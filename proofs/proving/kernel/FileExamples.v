@@ -1,6 +1,6 @@
 (** Examples of plan files: one that is read and accepted, what exactly is read of it, and edits that are refused. An
     edit of the decoder that reads another column, or that reads what is not canonical, makes one of them fail.
-    spec: V6.9, V6.16 *)
+    spec: V6.9, V6.16, V6.17 *)
 From Coq Require Import ZArith List Bool String.
 From Tmmu Require Import Lists Columns Check Cbor PlanFile Safe Claims CborProof Theorems Table.
 Import ListNotations.
@@ -143,6 +143,33 @@ Example other_plans_are_not_read : map (fun i => read steps (encode i) permissio
    file_with "2.0" (steps_with [0; 1; 2; 4]) (storages_with (u64 [0; 16; 8]));
    file_with "2.0" (steps_with [0; 1; 2; 4]) (storages_with (u32 [0; 16; 8; 32]))] = Some 3 :: repeat None 7.
 Proof. vm_compute. reflexivity. Qed.
+
+(** Keys that may be absent are known: the alignment of an arena's base, and that the plan is symbolic. Any other key, in
+    any of the maps, is refused. [each] in a path stands for all items of an array. *)
+Fixpoint edit (path : list string) (change : item content -> item content) (i : item content) : item content :=
+  match path, i with
+  | [], _ => change i
+  | key :: path', Map l =>
+      Map (map (fun e => if list_eq_dec Z.eq_dec (fst e) (letters key) then (fst e, edit path' change (snd e)) else e) l)
+  | _ :: path', Array l => Array (map (edit path' change) l)
+  | _, _ => i
+  end.
+Definition put (n : nat) (key : string) (value i : item content) : item content :=
+  match i with Map l => Map (firstn n l ++ (letters key, value) :: skipn n l) | _ => i end.
+Definition symbolic_file : item content :=
+  edit ["allocation"; "arenas"; "each"]%string (put 5 "base_alignment" (number 64))
+    (put 2 "envelope" (map_of [("symbolic", yes)])%string small_file).
+Definition with_unknown_key (path : list string) (i : item content) : content :=
+  encode (edit path (put 20 "is_known_to_no_map" yes) i).
+Example optional_keys_are_read : accepted (encode symbolic_file) = true.
+Proof. vm_compute. reflexivity. Qed.
+Example unknown_keys_are_refused :
+  map (fun path => read steps (with_unknown_key path symbolic_file) permission)
+    [["no"; "such"; "path"]; []; ["allocation"]; ["allocation"; "steps"]; ["allocation"; "arenas"; "each"];
+     ["allocation"; "tensors"]; ["allocation"; "storages"]; ["claims"]; ["claims"; "slots"]; ["claims"; "usage"; "each"];
+     ["envelope"]]%string = Some 3 :: repeat None 10 /\
+  stated_lifetimes (source_of (with_unknown_key ["buffers"]%string (lifetimes_file offsets_))) = None.
+Proof. split; vm_compute; reflexivity. Qed.
 
 (** Permissions of another version, or about another number of tensors. *)
 Example other_permissions_are_refused :

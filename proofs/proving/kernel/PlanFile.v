@@ -3,7 +3,8 @@
     [stated] reads allocation and claims from the file, and the permissions from the readers' words: which tensors are
     views and of what, whose place a result may take, what the caller donated, loops, and exclusive branches. The
     permissions are believed. The plan that it returns has no evidence; [with_evidence] adds it. [accepts_file] is what
-    the program evaluates. Lifetimes without accesses are read alike. spec: P1.1, P1.2, P2.1, P2.6 *)
+    the program evaluates. Lifetimes without accesses are read alike. A map with a key
+    that is not known is refused, since such a key could change what the others mean. spec: P1.1, P1.2, P2.1, P2.6, V6.17 *)
 From Coq Require Import ZArith NArith List Bool String Ascii FMapPositive.
 From Tmmu Require Import Lists Columns Check Cbor.
 Import ListNotations.
@@ -40,6 +41,19 @@ Definition flag_at (l : entries) (key : string) : option bool :=
 Definition text_is (l : entries) (key value : string) : bool :=
   match field l key with Some (Text s) => is_text s (letters value) | _ => false end.
 
+(** A map has no keys but these, which are listed in the order of keys in a file. Each may be absent. *)
+Fixpoint knows (keys : list string) (l : entries) : bool :=
+  match keys, l with
+  | _, [] => true
+  | [], _ => false
+  | key :: keys', (k, _) :: l' => if is_text k (letters key) then knows keys' l' else knows keys' l
+  end.
+Definition known_at (keys : list string) (l : entries) (key : string) : option entries :=
+  let* m := map_at l key in require knows keys m in Some m.
+Definition known_map (keys : list string) (i : item span) : bool := match i with Map m => knows keys m | _ => false end.
+Definition known_if_there (keys : list string) (l : entries) (key : string) : bool :=
+  match field l key with Some i => known_map keys i | None => true end.
+
 (** A column of a table, if it has so many rows of this type: numbers of 1, 4 or 8 bytes. *)
 Definition TAG_U8 := 64. Definition TAG_U32 := 70. Definition TAG_U64 := 71.
 Definition FOUR := 4. Definition EIGHT := 8.
@@ -72,6 +86,28 @@ Fixpoint pairs_of (l : list (item span)) (found : list (Z * Z)) : option (list (
   | _ => None
   end.
 
+(** * The keys of each map, as spec/plan.cddl lists them; by length, then by their letters *)
+
+Definition KEYS_OF_FILE : list string :=
+  ["claims"; "format"; "shards"; "buffers"; "envelope"; "allocation"; "provenance"; "file_digest"; "spec_version"]%string.
+Definition KEYS_OF_ALLOCATION : list string :=
+  ["ops"; "steps"; "arenas"; "bodies"; "dtypes"; "tensors"; "storages"; "unproduced"; "must_not_alias"]%string.
+Definition KEYS_OF_BUFFERS : list string := ["name"; "arenas"; "storages"; "must_not_alias"]%string.
+Definition KEYS_OF_ARENA : list string :=
+  ["name"; "reuse"; "capacity"; "alignment"; "scattered"; "base_alignment"]%string.
+Definition KEYS_OF_STORAGES : list string := ["arena"; "birth"; "bytes"; "death"; "offset"; "alignment"]%string.
+Definition KEYS_OF_TENSORS : list string :=
+  ["of"; "name"; "role"; "birth"; "bytes"; "death"; "dtype"; "flags"; "shares"; "window"; "writer"; "storage";
+   "alignment"]%string.
+Definition KEYS_OF_STEPS : list string :=
+  ["op"; "body"; "node"; "part"; "count"; "reads"; "writes"; "mutates"; "reads_at"; "writes_at"; "mutates_at"]%string.
+Definition KEYS_OF_CLAIMS : list string := ["slots"; "usage"; "configuration"]%string.
+Definition KEYS_OF_USAGE : list string :=
+  ["slots"; "minimal"; "max_live"; "footprint"; "peak_step"; "max_live_step"; "peak_live_bytes"]%string.
+Definition KEYS_OF_SLOTS : list string := ["of"; "arena"; "bytes"; "alignment"]%string.
+Definition KEYS_OF_ENVELOPE : list string :=
+  ["size"; "terms"; "points"; "policy"; "ranges"; "symbolic"; "largest_at"]%string.
+
 (** * Arenas, storages, and the claims about them *)
 
 (** The claims about one arena; -1 is not claimed. *)
@@ -101,6 +137,7 @@ Definition claimed_uses (top : entries) : option (list use) :=
   if forallb (fun u => 0 <=? used u) found then Some found else None.
 
 Definition arena_of_entries (l : entries) (u : use) : option (arena * bool) :=
+  require knows KEYS_OF_ARENA l in
   let* room := number_of l "capacity" in
   let* aligned := number_of l "alignment" in
   let* reused := flag_at l "reuse" in
@@ -137,6 +174,16 @@ Definition slots_of_entries (l : entries) (storages_ : Z) : option claimed_slots
             {| k_arena := where_ s; k_bytes := bytes_ s; k_alignment := aligned s; k_offset := 0; k_place := 0 |} |}.
 Definition slots_in_claims (top : entries) : option entries := let* l := map_at top "claims" in map_at l "slots".
 
+(** The claims have no keys that this file does not know. *)
+Definition knows_claims (top : entries) : bool :=
+  known_if_there KEYS_OF_CLAIMS top "claims" &&&
+  match map_at top "claims" with
+  | Some l =>
+      known_if_there KEYS_OF_SLOTS l "slots" &&&
+      match array_at l "usage" with Some table => forallb (known_map KEYS_OF_USAGE) table | None => true end
+  | None => true
+  end.
+
 Definition storages_of (l : entries) (rows : Z) (slot_ : Z -> Z) : option (Z -> storage) :=
   let* where_ := column4 l rows "arena" in
   let* bytes_ := column8 l rows "bytes" in
@@ -151,9 +198,10 @@ Definition storages_of (l : entries) (rows : Z) (slot_ : Z -> Z) : option (Z -> 
 Definition no_groups : groups := Groups (fun _ => 0) (fun i => i).
 (** The memory of a plan of [N] steps; [top] is the file, and [l] what it states beside claims. *)
 Definition memory_in (top l : entries) (N : Z) : option memory :=
+  require knows_claims top in
   let* table_of_arenas := array_at l "arenas" in
   let* arenas_ := arenas_of table_of_arenas (claimed_uses top) 1 (PositiveMap.empty _) in
-  let* table := map_at l "storages" in
+  let* table := known_at KEYS_OF_STORAGES l "storages" in
   let* K := rows_in table "arena" in
   let* slots_ := match slots_in_claims top with Some c => slots_of_entries c K | None => Some no_slots end in
   let* storages_ := storages_of table K (slot_of slots_) in
@@ -199,21 +247,23 @@ Definition tensors_of (l : entries) (rows : Z) (permission : Z -> Z) : option (Z
        operand := permission (c2 + i) - 1; returned := is_returned (role i) (flags i) given; donated := given;
        scratch := role i =? SCRATCH; handed := false; made := step; needed := step; root := i; place := 0 |}).
 
-(** What is at the top of a file. *)
+(** What is at the top of a file. Nothing is read of provenance and shards, and nothing but its keys of the envelope. *)
 Definition top_of_file : option entries :=
   let* whole := decoded f in
   let* top := match whole with Map m => Some m | _ => None end in
-  require text_is top "format" "tmmu-plan" &&& text_is top "spec_version" "2.0" in Some top.
+  require text_is top "format" "tmmu-plan" &&& text_is top "spec_version" "2.0" &&&
+    knows KEYS_OF_FILE top &&& known_if_there KEYS_OF_ENVELOPE top "envelope" in
+  Some top.
 
 (** The plan that the file states, under these permissions. It has no evidence: no edges, and no order of rows; a tensor
     is made and last needed by its writer, and is its own root. *)
 Definition stated (permission : Z -> Z) : option plan :=
   let* top := top_of_file in
-  let* l := map_at top "allocation" in
-  let* table := map_at l "tensors" in
+  let* l := known_at KEYS_OF_ALLOCATION top "allocation" in
+  let* table := known_at KEYS_OF_TENSORS l "tensors" in
   let* T := rows_in table "storage" in
   let* tensors_ := tensors_of table T permission in
-  let* table_of_steps := map_at l "steps" in
+  let* table_of_steps := known_at KEYS_OF_STEPS l "steps" in
   let* N := number_of table_of_steps "count" in
   let* reads_ := lists_at table_of_steps N "reads_at" "reads" in
   let* writes_ := lists_at table_of_steps N "writes_at" "writes" in
@@ -232,7 +282,7 @@ Definition stated (permission : Z -> Z) : option plan :=
 
 (** The lifetimes that the file states. How many steps there are is open. *)
 Definition stated_lifetimes : option memory :=
-  let* top := top_of_file in let* l := map_at top "buffers" in memory_in top l 0.
+  let* top := top_of_file in let* l := known_at KEYS_OF_BUFFERS top "buffers" in memory_in top l 0.
 
 (** Which of the two the file states, and whether it claims slots, and footprints. *)
 Definition states_lifetimes : bool := match stated_lifetimes with Some _ => true | None => false end.

@@ -75,18 +75,23 @@ Theorem no_smaller_footprint word a : accepts word = true \/ accepts_lifetimes w
   least_footprint word a = true -> LeastFootprint (memory_of word) a.
 Proof. intros H F. apply memory_checked in H. eapply least_footprint_spec; eauto. Qed.
 
-(** A symbolic plan that the program accepts with its slots is as safe at every shape, with the offsets of that shape. *)
-Theorem accepted_symbolic_plans_are_safe_at_every_shape word : accepts word = true \/ accepts_lifetimes word = true ->
-  accepts_slots word = true -> accepts_symbolic word = true ->
-  forall size room, ShapeFits (memory_of word) size room ->
-  let p := at_shape (memory_of word) size room in
-  NoLiveOverlap p /\ NoReuse p /\ WellPlaced p /\ (StoragesKeptApart (memory_of word) -> StoragesKeptApart p).
+(** A memory whose offsets are those of its slots is as safe at every shape, with the offsets of that shape. *)
+Definition SafeAtEveryShape (m : memory) : Prop := forall size room, ShapeFits m size room ->
+  let p := at_shape m size room in
+  NoLiveOverlap p /\ NoReuse p /\ WellPlaced p /\ (StoragesKeptApart m -> StoragesKeptApart p).
+Lemma symbolic_is_safe_at_every_shape m : memory_ok m = true -> slots_ok m = true -> symbolic_ok m = true ->
+  SafeAtEveryShape m.
 Proof.
-  intros H S Y size room F. pose proof (memory_checked word H) as M. pose proof (storages_fit_slots _ M S) as Fits.
+  intros M S Y size room F. pose proof (storages_fit_slots _ M S) as Fits.
   destruct (symbolic_spec _ Y Fits) as [P A]. pose proof (slots_take_turns _ M S) as T. cbv zeta.
   destruct (safe_at_shape _ T Fits (well_placed _ (all_placed _ M)) P A size room F) as (N & R & W).
   split; [exact N|]. split; [exact R|]. split; [exact W | apply kept_apart_at_shape; auto].
 Qed.
+
+(** So is a symbolic plan that the program accepts with its slots. *)
+Theorem accepted_symbolic_plans_are_safe_at_every_shape word : accepts word = true \/ accepts_lifetimes word = true ->
+  accepts_slots word = true -> accepts_symbolic word = true -> SafeAtEveryShape (memory_of word).
+Proof. intros H S Y. apply symbolic_is_safe_at_every_shape; [apply memory_checked, H | exact S | exact Y]. Qed.
 
 (** The planner's rule for slots: for all lifetimes that come by birth, storages of one slot live at no common step, and if
     there is a slot, there is a step at which no fewer storages live than there are slots. No assignment has fewer slots,
@@ -164,6 +169,15 @@ Proof.
   split; [intros V; apply kept_inputs_stay, check_sound, H | apply keeps_inputs_spec].
 Qed.
 
+(** A symbolic plan in a file, with its slots. Lifetimes without accesses are not symbolic: their files have no envelope. *)
+Theorem accepted_symbolic_file_is_safe_at_every_shape f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ let m := allocation (with_evidence p evidence) in
+    slots_ok m = true -> symbolic_ok m = true -> SafeAtEveryShape m.
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
+  apply symbolic_is_safe_at_every_shape, parts, H.
+Qed.
+
 (** The lifetimes that a file states. *)
 Theorem accepted_file_of_lifetimes_is_safe f evidence : accepts_lifetimes_file f evidence = true ->
   exists m, stated_lifetimes f = Some m /\ let q := lifetimes_with_evidence m evidence in SameMemory m q /\ SafeMemory q.
@@ -216,6 +230,7 @@ Print Assumptions accepted_file_progresses.
 Print Assumptions accepted_file_is_canonical.
 Print Assumptions accepted_file_runs_at_every_shape.
 Print Assumptions accepted_file_keeps_inputs.
+Print Assumptions accepted_symbolic_file_is_safe_at_every_shape.
 Print Assumptions accepted_file_of_lifetimes_is_safe.
 Print Assumptions claims_of_accepted_file_hold.
 Print Assumptions claims_of_accepted_file_of_lifetimes_hold.

@@ -3,9 +3,10 @@
    The file is mapped and never copied, and its bytes are decoded by functions that Coq has proved. The words are 64 bits
    each, little-endian: how many are the readers', these, and the evidence (see PlanFile.v). The first line of the answer
    is "accepted KIND DIGEST" or "rejected KIND DIGEST PART", where KIND is accesses or lifetimes, and DIGEST the SHA-256 of
-   the file. Of an accepted plan follow its claims: its slots, its footprints, that it keeps the inputs, and for
-   each arena that no fewer slots and no fewer bytes would do; each true, false or unclaimed. A word beyond the end of the input, or any other failure, ends
-   the program without an answer; so does an input that makes it need far more memory than any plan of its size does.
+   the file. Of an accepted plan follow its claims: its slots, its footprints, that it keeps all inputs, and for each arena
+   that no fewer slots and no fewer bytes would do; each true, false or unclaimed. A word beyond the end of the input, or
+   any other failure, ends the program without an answer; so does an input that makes it need far more memory than any plan
+   of its size does.
 
    kernel < WORDS: the same of a plan that the words describe whole (see Columns.v), with the digest that they give. *)
 

@@ -1,8 +1,12 @@
-"""The kernel's program reads the bytes of the plan file itself, whatever is said of them. spec: V6.2, V6.16, R1.3"""
+"""The kernel's program reads the bytes of the plan file itself, whatever is said of them.
+
+spec: V6.2, V6.16, V6.17, R1.3
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -14,12 +18,15 @@ from proofs.proving.kernel.answer import kernel_answer
 from proofs.proving.kernel.program import KernelAnswer, PlanFile, ask
 from proofs.proving.obligations.context import Context, context_of
 from proofs.readers.sharing import decide_permissions
+from tests.support.growing import growing
 from tests.support.synthetic import training_plan
 from tmmu.core import canonical
 from tmmu.examples.broken.editing import changed
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan, amend_plan
 
+ROOT = Path(__file__).resolve().parents[3]
 PLAN = training_plan(12, seed=3, in_place=0.3, views=0.3)
 DATA = file.encode(PLAN)
 
@@ -73,6 +80,48 @@ def test_the_bytes_count_and_not_what_is_said_of_them() -> None:
         assert answer(file.encode(wrong)).rejected
     assert answer(file.encode(replace(PLAN, claims=None, provenance=None)), about=over).rejected  # it has no slots
     assert answer(DATA, about=changed(PLAN, "storages", 5, alignment=1)).accepted
+
+
+def plan_with_optional_keys() -> Plan:
+    """A symbolic plan that keeps its inputs, whose arenas state how their bases are aligned."""
+    model = growing()
+    keeping = replace(model, bindings=replace(model.bindings, keep_inputs=True))
+    plan = plan_memory(keeping, options=PlanOptions(symbolic=True)).plan
+    return amend_plan(plan, arenas=tuple(replace(arena, base_alignment=8192) for arena in plan.allocation.arenas))
+
+
+MAPS = ("", "allocation", "allocation arenas 0", "allocation storages", "allocation tensors", "allocation steps",
+        "claims", "claims usage 0", "claims slots", "envelope")  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [None, *MAPS])
+def test_optional_keys_are_read_and_unknown_ones_refused(path: str | None) -> None:
+    """spec: V6.17, Z1.2"""
+    plan = plan_with_optional_keys()
+    value = at = canonical.decode(file.encode(plan), "plan")
+    assert (value["envelope"]["symbolic"], value["allocation"]["arenas"][0]["base_alignment"]) == (True, 8192)
+    for key in (path or "").split():
+        at = at[int(key) if key.isdigit() else key]
+    if path is not None:
+        at["is_known_to_no_map"] = 0
+    found = answer(canonical.encode(value), about=plan)
+    assert (found.accepted, found.inputs, found.part) == (
+        (False, None, "stated") if path is not None else (True, True, "")
+    )
+
+
+@pytest.mark.checkout
+def test_the_keys_that_it_knows_are_those_of_the_schema() -> None:
+    """In the order of keys in a file. spec: V6.17, R1.1"""
+    theory = (installed.SOURCES / "PlanFile.v").read_text()
+    schema = (ROOT / "spec/plan.cddl").read_text()
+    known = re.findall(r"KEYS_OF_(\w+) : list string :=\s*\[(.*?)\]", theory, re.DOTALL)
+    assert len(known) == 11
+    for name, keys in known:
+        rule = "plan" if name == "FILE" else name.lower()
+        [body] = re.findall(rf"^{rule} = {{\n(.*?)^}}", schema, re.MULTILINE | re.DOTALL)
+        listed = set(re.findall(r'^ +(?:\? )?"(\w+)":', body, re.MULTILINE))
+        assert re.findall(r'"(\w+)"', keys) == sorted(listed, key=lambda key: (len(key), key)), name
 
 
 def test_claims_are_those_of_the_file() -> None:
