@@ -119,7 +119,7 @@ Proof. vm_compute. reflexivity. Qed.
 Example lifetimes_that_overlap_are_refused : accepted_lifetimes (u64 [0; 8; 8; 2 ^ 40]) = false.
 Proof. vm_compute. reflexivity. Qed.
 Example each_kind_is_told_apart :
-  stated_lifetimes (source_of small_bytes) = None /\
+  states_lifetimes (source_of small_bytes) = false /\
   read steps (encode (lifetimes_file offsets_)) permission = None.
 Proof. vm_compute. auto. Qed.
 
@@ -168,7 +168,7 @@ Example unknown_keys_are_refused :
     [["no"; "such"; "path"]; []; ["allocation"]; ["allocation"; "steps"]; ["allocation"; "arenas"; "each"];
      ["allocation"; "tensors"]; ["allocation"; "storages"]; ["claims"]; ["claims"; "slots"]; ["claims"; "usage"; "each"];
      ["envelope"]]%string = Some 3 :: repeat None 10 /\
-  stated_lifetimes (source_of (with_unknown_key ["buffers"]%string (lifetimes_file offsets_))) = None.
+  states_lifetimes (source_of (with_unknown_key ["buffers"]%string (lifetimes_file offsets_))) = false.
 Proof. split; vm_compute; reflexivity. Qed.
 
 (** Permissions of another version, or about another number of tensors. *)
