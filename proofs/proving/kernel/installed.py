@@ -20,7 +20,7 @@ SOURCES = Path(__file__).parent
 ORDER = (
     "Lists", "Columns", "Check", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof", "Placement", "Edges",
     "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof", "ClaimsProof", "InputsProof", "Scan",
-    "ScanProof", "Symbolic", "SymbolicProof", "Theorems", "Examples", "Table",
+    "ScanProof", "Symbolic", "SymbolicProof", "Planned", "PlannedProof", "Theorems", "Examples", "Table",
 )  # fmt: skip
 """The files of the theory, each after those that it needs. `Extract.v` and `main.ml` make the program."""
 PROGRAM, THEORY = "kernel", "theory"
