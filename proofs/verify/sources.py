@@ -13,6 +13,7 @@ from typing import Any
 
 from proofs.proving import obligations
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
+from proofs.proving.kernel.program import PlanFile
 from proofs.proving.obligations import PROVED, Outcome
 from proofs.proving.obligations.context import Context, StorageContext
 from proofs.readers.models.ir import read_ir
@@ -43,12 +44,10 @@ class Answers:
         return accepted and all(outcome.verdict == PROVED for outcome in self.outcomes)
 
 
-def ask(
-    context: Context | StorageContext, digest: bytes, solving: Solving, progress: Doing = report_nothing
-) -> Answers:
-    """Ask solvers and kernel, which repeats `digest`; of a large plan both at once."""
+def ask(context: Context | StorageContext, of: PlanFile, solving: Solving, progress: Doing = report_nothing) -> Answers:
+    """Ask solvers, and the kernel about the plan's file; of a large plan both at once."""
     with ThreadPoolExecutor(max_workers=1) as aside:
-        ask_kernel = partial(kernel_answer, context, digest, solving.timeout)
+        ask_kernel = partial(kernel_answer, context, of, solving.timeout)
         meanwhile = aside.submit(ask_kernel) if obligations.is_large(context.placement) else None
         outcomes = obligations.prove_with(
             solving.solvers, context, timeout_s=solving.timeout, workers=solving.workers,
@@ -80,7 +79,7 @@ class Sources:
 
     def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
         """Ask for the proof of a plan without a known fault."""
-        return ask(subject.context, subject.stated.hashes["file_digest"], solving, progress)
+        return ask(subject.context, PlanFile.as_read(subject.stated), solving, progress)
 
 
 ANEW = Sources()

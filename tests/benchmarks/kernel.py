@@ -13,10 +13,12 @@ import time
 
 from proofs.proving import obligations
 from proofs.proving.kernel import installed
-from proofs.proving.kernel.evidence import words
+from proofs.proving.kernel.evidence import file_columns
+from proofs.proving.kernel.memory import join_columns
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import decide_permissions
 from tests.support.synthetic import training_plan
+from tmmu.plans import file
 from tmmu.plans.sections import Plan, amend_plan
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -34,14 +36,14 @@ print(said + f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss / 1024}
 def of_program(plan: Plan) -> tuple[float, float, float, float]:
     """Seconds for the evidence, wall and processor seconds for the program, and its peak memory in MiB."""
     start = time.perf_counter()
-    row = words(context_of(plan, decide_permissions(plan, None, NOBODY), NOBODY), bytes(32))
+    row = join_columns(file_columns(context_of(plan, decide_permissions(plan, None, NOBODY), NOBODY)))
     drawn = time.perf_counter() - start
-    with tempfile.TemporaryFile() as file:
-        row.astype("<u8").tofile(file)
-        file.seek(0)
-        done = subprocess.run(
-            [sys.executable, "-c", LAUNCH, str(installed.find_program())], stdin=file, capture_output=True
-        )
+    with tempfile.TemporaryFile() as words, tempfile.NamedTemporaryFile() as copy:
+        row.astype("<u8").tofile(words)
+        words.seek(0)
+        file.save(plan, copy.name)
+        command = [sys.executable, "-c", LAUNCH, str(installed.find_program()), copy.name]
+        done = subprocess.run(command, stdin=words, capture_output=True)
     said, _, figures = done.stdout.decode().rpartition("\n")
     seconds, used, peak = map(float, figures.split())
     assert said.startswith("accepted"), said

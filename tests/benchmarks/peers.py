@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs.proving.kernel import installed, program
+from proofs.proving.kernel.program import PlanFile
 from proofs.verify.checks import Subject, violations
 from tests.benchmarks.training import training_model
 from tmmu.core.vocabulary import Role
@@ -73,8 +74,8 @@ def verifiers(python: str, count: int, folder: Path) -> None:
     assert found == []
     kernel, where = 0.0, installed.find_program()
     if where is not None:
-        digest = subject.stated.hashes["file_digest"]
-        kernel, answer = cpu(lambda: program.ask(where, subject.context, digest, 600))
+        of = PlanFile.as_read(subject.stated)
+        kernel, answer = cpu(lambda: program.ask(where, subject.context, of, 600))
         assert answer.accepted, answer
     command = [sys.executable, "-m", "proofs.verify.entry", str(path), "-q"]
     whole, done = cpu(lambda: subprocess.run(command, capture_output=True, text=True))

@@ -2,7 +2,7 @@
 
 A few mutants of the kernel, and one TLA+ model with larger bounds. The day chooses, or `--day N`. A model that does not
 end in time is said to be undecided: bounds are too large for some machines. Everything else must be as expected.
-spec: V6.16
+spec: V6.17
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.proving.kernel import evidence
+from proofs.proving.kernel.program import PlanFile
 from proofs.proving.obligations import MODULES
 from proofs.proving.obligations.context import Context
 from proofs.sharding import stages
@@ -87,12 +88,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The digest of the words of each question that solvers and kernel are asked."""
+    """The digest of the file of each question that solvers and kernel are asked."""
     found: list[bytes] = []
 
-    def ask(context: Any, digest: bytes, *rest: Any) -> Answers:
-        found.append(digest)
-        return sources.ask(context, digest, *rest)
+    def ask(context: Any, of: PlanFile, *rest: Any) -> Answers:
+        found.append(of.sha256)
+        return sources.ask(context, of, *rest)
 
     monkeypatch.setattr(worker, "ask", ask)
     return found

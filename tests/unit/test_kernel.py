@@ -20,7 +20,7 @@ from proofs.proving.kernel import coq_file, install, installed, libraries
 from proofs.proving.kernel.answer import NOT_ASKED, kernel_answer
 from proofs.proving.kernel.evidence import columns, words
 from proofs.proving.kernel.memory import VERSION
-from proofs.proving.kernel.program import PARTS, KernelAnswer, ask_words
+from proofs.proving.kernel.program import PARTS, KernelAnswer, PlanFile, ask_words
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import Permissions, decide_permissions
 from proofs.verify import entry as verifier
@@ -127,7 +127,8 @@ def test_a_program_that_is_not_what_is_recorded_counts_as_not_installed_and_the_
     assert (installed.find_program(), installed.refusal()) == (program, None)
     plan = plan_memory(text_model("node relu Relu x -> y")).plan
     context = context_of(plan, decide_permissions(plan, None, NOBODY))
-    assert kernel_answer(context, DIGEST, 60)["answer"] == "no_answer"
+    of = PlanFile.of(plan)
+    assert kernel_answer(context, of, 60)["answer"] == "no_answer"
     if damage == "record":
         (program.parent / installed.STATED).write_text("{}")
     elif damage == "no record":
@@ -136,7 +137,7 @@ def test_a_program_that_is_not_what_is_recorded_counts_as_not_installed_and_the_
         with program.open("a") as script:
             script.write("# tampered\n")
     assert installed.find_program() is None
-    answer = kernel_answer(context, DIGEST, 60)
+    answer = kernel_answer(context, of, 60)
     how = "install the package again" if damage == "package" else "run make kernel or tmmu kernel install"
     why = f"{program} is not the program that kernel.json beside it records: {how}"
     assert (answer["answer"], answer["reason"]) == ("not installed", f"not installed: {why}")
@@ -194,7 +195,7 @@ def test_a_wheel_has_the_program_where_that_is_asked_for(tmp_path: Path, monkeyp
     assert not Path(sbom).exists()
 
 
-@pytest.mark.parametrize("name", [*(f"{name}.v" for name in installed.ORDER), "Extract.v", "main.ml"])
+@pytest.mark.parametrize("name", [*(f"{name}.v" for name in installed.ORDER), *installed.OF_PROGRAM])
 def test_every_source_counts(name: str, tmp_path: Path) -> None:
     shutil.copytree(installed.SOURCES, tmp_path / "kernel")
     with (tmp_path / "kernel" / name).open("a") as file:
@@ -336,7 +337,7 @@ def test_where_the_theorem_does_not_reach_the_kernel_is_not_asked(
     for plan in (exclusive.RIGHT["nested"](), exclusive.inner_arms_write(last=f"{exclusive.INNER}/If/else_branch/two")):
         stated = file.decode(file.encode(plan))
         assert (
-            kernel_answer(context_of(plan, decide_permissions(plan, None, NOBODY)), stated.hashes["file_digest"], 60)[
+            kernel_answer(context_of(plan, decide_permissions(plan, None, NOBODY)), PlanFile.as_read(stated), 60)[
                 "answer"
             ]
             == "no_answer"
@@ -472,12 +473,11 @@ def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     """The kernel's answer on a plan where the program answers with some lines."""
     file.save(plan, folder / "plan.cbor")
     stated = file.load(folder / "plan.cbor")
-    answer = lines.format(digest=stated.hashes["file_digest"].hex())
+    answer = lines.format(digest=stated.sha256.hex())
     path = playing(folder, "\n".join(f"echo {line}" for line in answer.splitlines()))
     monkeypatch.setattr(installed, "find_program", lambda: path)
-    return kernel_answer(
-        context_of(stated.plan, decide_permissions(stated.plan, None, NOBODY)), stated.hashes["file_digest"], 60
-    )
+    context = context_of(stated.plan, decide_permissions(stated.plan, None, NOBODY))
+    return kernel_answer(context, PlanFile.as_read(stated), 60)
 
 
 def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
@@ -517,4 +517,7 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
         assert said_of(plan, lines, tmp_path, monkeypatch) == sources | expected
     stated = file.load(tmp_path / "plan.cbor")
     monkeypatch.setattr(installed, "find_program", lambda: None)
-    assert kernel_answer(context_of(stated.plan, Permissions()), DIGEST, 60) == {"answer": "not installed", **sources}
+    assert kernel_answer(context_of(stated.plan, Permissions()), PlanFile.as_read(stated), 60) == {
+        "answer": "not installed",
+        **sources,
+    }

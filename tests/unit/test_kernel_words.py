@@ -18,8 +18,8 @@ import pytest
 
 from proofs.definition.checker.layouts import by_slots
 from proofs.proving.kernel.arms import NotExpressed
-from proofs.proving.kernel.evidence import memory_of, words
-from proofs.proving.kernel.memory import join_columns, lifetime_columns
+from proofs.proving.kernel.evidence import file_columns, memory_of, words
+from proofs.proving.kernel.memory import join_columns, lifetime_columns, lifetime_evidence
 from proofs.proving.obligations.contents import value_live_ranges
 from proofs.proving.obligations.context import CALLER, Context, context_of
 from proofs.readers.arms import BranchingNode
@@ -106,8 +106,12 @@ def flat(columns: Iterable[Iterable[int]]) -> list[int]:
     return [int(word) for column in columns for word in column]
 
 
-def of_plan(context: Context, donated: frozenset[str]) -> list[int]:
-    """The whole row."""
+BESIDE = (7, 11, 12, *range(20, 31))
+"""Those columns of a memory that its plan file has not: places in slots, where slots begin, orders, and edges."""
+
+
+def of_plan(context: Context, donated: frozenset[str]) -> tuple[list[int], list[int]]:
+    """The whole row, and the row beside the plan's file."""
     a, claims = context.plan.allocation, context.plan.claims
     of = [0] * len(a.storages) if claims is None or claims.slots is None else claims.slots.of.tolist()
     s, t = a.storages, a.tensors
@@ -143,18 +147,23 @@ def of_plan(context: Context, donated: frozenset[str]) -> list[int]:
         for k, of in enumerate(map(context.permissions.in_place.get, range(len(t))))
     ]  # fmt: skip
     scratch = ROLES.index(Role.SCRATCH)
-    return flat([
-        header, *of_memory(storages, slots, arenas, found),
-        [one for one, _ in a.must_not_alias], [other for _, other in a.must_not_alias],
-        t.storage, t.window, t.bytes, t.alignment, t.birth, t.death,
-        [writer + 1 for writer in context.writer], [views[k][0] + 1 if k in views else 0 for k in range(len(t))],
-        [views[k][1] if k in views else 0 for k in range(len(t))], operand,
+    shown = [[views[k][0] + 1 if k in views else 0 for k in range(len(t))],
+             [views[k][1] if k in views else 0 for k in range(len(t))], operand]  # fmt: skip
+    seen = [[step + 1 for step in when], [step + 1 for step in needed], context.root, positions(members)]
+    loops = [[loop.enter for loop in context.loops], [loop.leave for loop in context.loops]]
+    order, memory = [bounds(t.storage.tolist(), len(storages)), members], [*of_memory(storages, slots, arenas, found)]
+    whole = flat([
+        header, *memory, [one for one, _ in a.must_not_alias], [other for _, other in a.must_not_alias],
+        t.storage, t.window, t.bytes, t.alignment, t.birth, t.death, [writer + 1 for writer in context.writer], *shown,
         [context.returned[k] + 2 * given[k] + 4 * (t.role[k] == scratch) + 8 * (k in handed) for k in range(len(t))],
-        [step + 1 for step in when], [step + 1 for step in needed], context.root, positions(members),
-        a.steps.reads_at, a.steps.reads, a.steps.writes_at, a.steps.writes, a.steps.mutates_at, a.steps.mutates,
-        [loop.enter for loop in context.loops], [loop.leave for loop in context.loops],
-        bounds(t.storage.tolist(), len(storages)), members, *arms,
+        *seen, a.steps.reads_at, a.steps.reads, a.steps.writes_at, a.steps.writes, a.steps.mutates_at, a.steps.mutates,
+        *loops, *order, *arms,
     ])  # fmt: skip
+    nodes, branches, others, joins, takes = of_them
+    readers = flat([[1, len(t), len(loops[0]), nodes, branches, takes], *shown, given, *loops, *arms[:4], *arms[10:]])
+    evidence = flat([[ranges, len(found), others, joins, len(a.steps)], *(memory[i] for i in BESIDE),
+                     [k in handed for k in range(len(t))], *seen, *order, *arms[4:10]])  # fmt: skip
+    return whole, [len(readers), *readers, *evidence]
 
 
 def last_needed(context: Context) -> list[int]:
@@ -306,7 +315,9 @@ def test_every_word_is_what_the_columns_of_the_kernel_say(name: str) -> None:
     if is_expressed(context):
         found = words(context, DIGEST)
         assert found.dtype == np.uint64
-        assert found.tolist() == of_plan(context, donated)
+        whole, beside = of_plan(context, donated)
+        assert found.tolist() == whole
+        assert join_columns(file_columns(context)).tolist() == beside
     else:
         with pytest.raises(NotExpressed, match="is written only by nodes inside of branches"):
             words(context, DIGEST)
@@ -336,3 +347,7 @@ def test_of_lifetimes_there_are_no_words_behind_the_pairs() -> None:
     header = [2, *OF_DIGEST, 1, 0, 4, 5, 0, 2, len(table), 1, *[0] * 10]
     expected = flat([header, *of_memory(storages, [], arenas, table), [0], [2]])
     assert join_columns(lifetime_columns(found, DIGEST)).tolist() == expected
+    memory = [*of_memory(storages, [], arenas, table)]
+    assert join_columns(lifetime_evidence(found)).tolist() == flat(
+        [[0], [0, len(table), 0, 0, 4], *(memory[i] for i in BESIDE)]
+    )

@@ -14,7 +14,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import cbor2
 import numpy as np
@@ -106,6 +106,11 @@ def encode(value: Any) -> bytes:
     return cbor2.dumps(_to_plain(value), canonical=True, default=_put)
 
 
+def dump(value: Any, stream: IO[bytes]) -> None:
+    """Write the canonical CBOR of `value` to `stream`, without a copy of the whole."""
+    cbor2.dump(_to_plain(value), stream, canonical=True, default=_put)
+
+
 def _put(encoder: Any, value: Encoded) -> None:
     encoder.write(value.data)
 
@@ -181,7 +186,7 @@ def digest(value: Any) -> bytes:
     """Return the object digest: SHA-256 of the canonical CBOR of `value`. spec: R1.6"""
     found = _Sha256()
     with io.BufferedWriter(found, 1 << 20) as stream:
-        cbor2.dump(_to_plain(value), stream, canonical=True, default=_put)
+        dump(value, stream)
     return found.digest
 
 

@@ -8,10 +8,11 @@ reports it for refutation. spec: P1.1, P1.3, P1.4, P1.5
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import IO, Any
 
 from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, Table
@@ -76,8 +77,17 @@ def _with_hashes(
     The file has the hashes in `stated` instead of the true ones, and its digest covers them. `part` is applied to each
     table: encoded once, it serves the file and every hash that covers it.
     """
+    value, found = _parts(plan, part), dict[str, bytes]()
+    if isinstance(plan, Plan) and plan.provenance is not None:
+        found = _provenance_hashes(plan, value["provenance"], value)
+        value["provenance"] |= {name: stated.get(name, found[name]) for name in HASHES}
+    found["file_digest"] = canonical.digest(value)
+    return value | {"file_digest": stated.get("file_digest", found["file_digest"])}, found
+
+
+def _parts(plan: Plan | BufferPlan, part: Callable[[Any], Any]) -> dict[str, Any]:
+    """Build the file of a plan without hashes. `part` is applied to each table."""
     value: dict[str, Any] = {"format": FORMAT, "spec_version": SPEC_VERSION}
-    found: dict[str, bytes] = {}
     name, body = ("buffers", plan.buffers) if isinstance(plan, BufferPlan) else ("allocation", plan.allocation)
     value[name] = {key: part(entry) for key, entry in _to_file_value(body).items()}
     if plan.claims is not None:
@@ -88,11 +98,8 @@ def _with_hashes(
             if section is not None:
                 value[name] = part(_to_file_value(section))
         if plan.provenance is not None:
-            origin = provenance_object(plan.provenance)
-            found = _provenance_hashes(plan, origin, value)
-            value["provenance"] = origin | {name: stated.get(name, found[name]) for name in HASHES}
-    found["file_digest"] = canonical.digest(value)
-    return value | {"file_digest": stated.get("file_digest", found["file_digest"])}, found
+            value["provenance"] = provenance_object(plan.provenance)
+    return value
 
 
 def _provenance_hashes(plan: Plan, origin: dict[str, Any], value: dict[str, Any]) -> dict[str, bytes]:
@@ -127,6 +134,14 @@ def _provenance_hashes(plan: Plan, origin: dict[str, Any], value: dict[str, Any]
 def encode(plan: Plan | BufferPlan, stated: Mapping[str, bytes] = {}) -> bytes:
     """Return the bytes of `plan.cbor`; `stated` are hashes to write instead of the true ones."""
     return canonical.encode(_with_hashes(plan, stated, canonical.Encoded)[0])
+
+
+def write_stated(stated: StatedPlan | StatedBuffers, stream: IO[bytes]) -> None:
+    """Write the bytes that a plan was read from to `stream`: its parts again, with the hashes that they state."""
+    value = _parts(stated.plan, lambda part: part)
+    if "provenance" in value:
+        value["provenance"] |= {name: stated.hashes[name] for name in HASHES}
+    canonical.dump(value | {"file_digest": stated.hashes["file_digest"]}, stream)
 
 
 def save(plan: Plan | BufferPlan, path: str | os.PathLike[str]) -> None:
@@ -189,7 +204,7 @@ def pass_gate(plan: Plan | BufferPlan, reading: Reading | None = None) -> Stated
 
 def decode(data: bytes) -> StatedPlan | StatedBuffers:
     """Decode a binary plan through the gate; raises INVALID_PLAN. Memory is a small multiple of the input."""
-    return from_object(canonical.decode(data, "plan"))
+    return replace(from_object(canonical.decode(data, "plan")), sha256=hashlib.sha256(data).digest())
 
 
 def find_false_hashes(stated: StatedPlan | StatedBuffers) -> list[tuple[str, bytes, bytes]]:

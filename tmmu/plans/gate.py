@@ -57,13 +57,15 @@ class StatedPlan:
     """A plan as it was read, and the hashes that its file states.
 
     `is_text` is True for a text plan: its storages and lifetimes were computed from its steps, and its digest here. The
-    same holds for another producer's plan, which has its `reading`.
+    same holds for another producer's plan, which has its `reading`. `sha256` is that of all bytes of the binary file,
+    or of the one that a text was translated to.
     """
 
     plan: Plan
     hashes: dict[str, bytes]
     is_text: bool = False
     reading: Reading | None = None
+    sha256: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class StatedBuffers:
     hashes: dict[str, bytes]
     is_text: bool = False
     reading: Reading | None = None
+    sha256: bytes = b""
 
 
 def from_object(value: Any) -> StatedPlan | StatedBuffers:

@@ -1,6 +1,6 @@
 (** The program: the two checkers and the claims, with Z as zarith's integers, never as the 63 bits of OCaml's int. *)
-From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlZBigInt.
-From Tmmu Require Import Columns Check Claims Inputs.
+From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlString ExtrOcamlZBigInt.
+From Tmmu Require Import Columns Check Claims Inputs Cbor PlanFile.
 
 Extract Constant Z.leb => "Big_int_Z.le_big_int".
 Extract Constant Z.ltb => "Big_int_Z.lt_big_int".
@@ -8,5 +8,6 @@ Extract Constant Z.modulo =>
   "(fun a b -> if Big_int_Z.sign_big_int b > 0 then Big_int_Z.mod_big_int a b else failwith ""modulo"")".
 Extract Constant Z.div =>
   "(fun a b -> if Big_int_Z.sign_big_int b > 0 then Z.fdiv a b else failwith ""div"")".
-Extraction "checker.ml" accepts accepts_lifetimes failing with_lifetimes memory_of slots_claimed footprints_claimed
-  accepts_slots fewest_slots accepts_footprints least_footprint accepts_inputs.
+Extraction "checker.ml" accepts accepts_lifetimes failing with_lifetimes memory_of plan_of slots_claimed footprints_claimed
+  slots_ok full footprints_ok no_byte_to_spare failing_part failing_part_of_memory keeps_inputs accepts_file accepts_lifetimes_file
+  stated stated_lifetimes with_evidence lifetimes_with_evidence states_lifetimes claims_slots claims_footprints.

@@ -2,7 +2,7 @@
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
   ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
-  PlannedProof.
+  PlannedProof Cbor PlanFile CborProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -108,6 +108,106 @@ Proof.
   destruct A as (C & _). destruct (linear_scan_spec _ _ C) as (_ & _ & [E|(t & L)]); cbn; [left; rewrite E; reflexivity|].
   right. exists t. rewrite Nat2Z.id. exact L.
 Qed.
+
+(** * From the bytes of a plan file
+
+    The plan [p] is what the file states, under the permissions. The evidence is no part of it. *)
+
+Lemma lifetimes_have_no_evidence m evidence : SameMemory m (lifetimes_with_evidence m evidence).
+Proof. repeat split. Qed.
+Lemma plans_have_no_evidence p evidence : SamePlan p (with_evidence p evidence).
+Proof. repeat split. Qed.
+
+Lemma accepted_file_is_checked f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ check (with_evidence p evidence) = true.
+Proof. unfold accepts_file. destruct (stated f permission) as [p|]; [eauto|discriminate]. Qed.
+
+Theorem accepted_file_runs_as_private f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in SamePlan p q /\
+    Safe q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
+  split; [apply plans_have_no_evidence | apply checked_plans_run_as_private, H].
+Qed.
+
+Theorem accepted_file_progresses f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in
+    (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
+  apply checked_plans_progress, H.
+Qed.
+
+Lemma stated_of_top f permission : top_of_file f = None -> stated f permission = None.
+Proof. unfold stated. intros ->. reflexivity. Qed.
+Lemma top_of_decoded f : decoded f = None -> top_of_file f = None.
+Proof. unfold top_of_file. intros ->. reflexivity. Qed.
+
+(** An accepted file has one reading: its bytes are the canonical encoding of what was read. *)
+Theorem accepted_file_is_canonical f permission evidence : accepts_file f permission evidence = true ->
+  exists i, decoded f = Some i /\ file_bytes f = encode (contents f i) /\ Ordered (contents f i).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & _). destruct (decoded f) as [i|] eqn:D.
+  - exists i. split; [reflexivity|]. apply file_is_canonical, D.
+  - rewrite (stated_of_top f permission (top_of_decoded f D)) in S. discriminate.
+Qed.
+
+(** At every shape that gives no tensor more bytes, and shares bytes as the plan does. *)
+Theorem accepted_file_runs_at_every_shape f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ forall size, Shrinks (with_evidence p evidence) size ->
+    let q := at_sizes (with_evidence p evidence) size in
+    Safe q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q) /\
+    (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|]. intros size Sh.
+  pose proof (safe_at_sizes _ size (check_sound _ H) Sh).
+  auto 7 using runs_as_private, reads_find_values, callers_can_begin, progress, functions_are_computed.
+Qed.
+
+(** No step stores into a kept input. If the program confirms that all inputs are kept, those are all that the caller does
+    not donate. *)
+Theorem accepted_file_keeps_inputs f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in
+    (forall V, KeptInputsStay q V) /\ (keeps_inputs q = true -> AllInputsKept q).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
+  split; [intros V; apply kept_inputs_stay, check_sound, H | apply keeps_inputs_spec].
+Qed.
+
+(** The lifetimes that a file states. *)
+Theorem accepted_file_of_lifetimes_is_safe f evidence : accepts_lifetimes_file f evidence = true ->
+  exists m, stated_lifetimes f = Some m /\ let q := lifetimes_with_evidence m evidence in SameMemory m q /\ SafeMemory q.
+Proof.
+  unfold accepts_lifetimes_file. destruct (stated_lifetimes f) as [m|]; [|discriminate]. intros H. exists m.
+  split; [reflexivity|]. split; [apply lifetimes_have_no_evidence | apply lifetimes_sound, H].
+Qed.
+
+(** The claims that an accepted file makes, each if the program confirms it. *)
+Definition ClaimsHold (m : memory) : Prop :=
+  (slots_ok m = true -> SlotsTakeTurns m /\ StoragesFitSlots m) /\
+  (footprints_ok m = true -> FootprintsHold m) /\
+  forall a, (slots_ok m = true -> full m a (fullest (arena_at m a)) = true -> FewestSlots m a) /\
+            (no_byte_to_spare m a (peak (arena_at m a)) = true -> LeastFootprint m a).
+Lemma claims_hold m : memory_ok m = true -> ClaimsHold m.
+Proof.
+  intros H. split; [auto using slots_take_turns, storages_fit_slots|]. split; [apply footprints_hold|].
+  intros a. split; [intros; eapply fewest_slots_spec; eauto | intros; eapply least_footprint_spec; eauto].
+Qed.
+
+Theorem claims_of_accepted_file_hold f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ ClaimsHold (with_evidence p evidence).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
+  apply claims_hold, parts, H.
+Qed.
+
+Theorem claims_of_accepted_file_of_lifetimes_hold f evidence : accepts_lifetimes_file f evidence = true ->
+  exists m, stated_lifetimes f = Some m /\ ClaimsHold (lifetimes_with_evidence m evidence).
+Proof.
+  unfold accepts_lifetimes_file, check_lifetimes. destruct (stated_lifetimes f) as [m|]; [|discriminate]. intros H. facts.
+  exists m. split; [reflexivity|]. apply claims_hold. assumption.
+Qed.
+
 Print Assumptions checked_plans_run_as_private.
 Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
@@ -122,3 +222,11 @@ Print Assumptions no_smaller_footprint.
 Print Assumptions accepted_symbolic_plans_are_safe_at_every_shape.
 Print Assumptions linear_scan_is_right_and_has_no_slot_to_spare.
 Print Assumptions scan_and_prefix_sums_plan_safely.
+Print Assumptions accepted_file_runs_as_private.
+Print Assumptions accepted_file_progresses.
+Print Assumptions accepted_file_is_canonical.
+Print Assumptions accepted_file_runs_at_every_shape.
+Print Assumptions accepted_file_keeps_inputs.
+Print Assumptions accepted_file_of_lifetimes_is_safe.
+Print Assumptions claims_of_accepted_file_hold.
+Print Assumptions claims_of_accepted_file_of_lifetimes_hold.

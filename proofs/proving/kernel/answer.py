@@ -5,13 +5,12 @@ spec: V6.1, V6.2, V6.7, V6.11, RE2.6
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from proofs.proving.kernel import installed, program
 from proofs.proving.kernel.arms import NotExpressed
-from proofs.proving.kernel.evidence import memory_of
-from proofs.proving.kernel.program import KernelAnswer
+from proofs.proving.kernel.evidence import storage_memory
+from proofs.proving.kernel.program import KernelAnswer, PlanFile
 from proofs.proving.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"
@@ -20,7 +19,7 @@ NOT_ASKED = "not asked"
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
-def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: float) -> dict[str, Any]:
+def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: float) -> dict[str, Any]:
     """Return the kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
 
     `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`. `reason` is given for rejected, no_answer
@@ -36,10 +35,9 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
         return found if refused is None else {**found, "reason": f"{NOT_INSTALLED}: {refused}"}
     try:
         if isinstance(context, Context):
-            answer = program.ask(path, context, digest, timeout_s)
+            answer = program.ask(path, context, of, timeout_s)
         else:
-            memory = replace(memory_of(placement, placement.must_not_alias), edges=context.edges)
-            answer = program.ask_lifetimes(path, memory, digest, timeout_s)
+            answer = program.ask_lifetimes(path, storage_memory(context), of, timeout_s)
     except NotExpressed as error:
         return {**found, "answer": NOT_ASKED, "reason": str(error)}
     usages = [None] * len(placement.arenas) if claims is None else claims.usage

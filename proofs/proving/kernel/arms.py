@@ -25,14 +25,22 @@ class NotExpressed(Exception):
 
 @dataclass(frozen=True)
 class BranchWords:
-    """The columns about exclusive branches, in order, with their counts, and the tensors that a leave takes.
+    """The columns about exclusive branches, with their counts, and the tensors that a leave takes.
 
-    The counts are those of nodes, branches, other writers, joins and takes.
+    The counts are those of nodes, branches, other writers, joins and takes. `nodes` and `takes` are part of the
+    program; `evidence` is not trusted.
     """
 
     counts: tuple[int, int, int, int, int]
     handed: Mask
-    columns: list[Named]
+    nodes: list[Named]
+    evidence: list[Named]
+    takes: list[Named]
+
+    @property
+    def columns(self) -> list[Named]:
+        """All columns in the order of `Columns.v`."""
+        return [*self.nodes, *self.evidence, *self.takes]
 
 
 def branch_words(context: Context, needed: Rows) -> BranchWords:
@@ -48,7 +56,7 @@ def branch_words(context: Context, needed: Rows) -> BranchWords:
     handed = np.zeros(len(needed), np.bool_)
     handed[[t for _, t in taken]] = True
     if not nodes:
-        return BranchWords((0, 0, 0, 0, 0), handed, [("bounds of the arms", np.zeros(1))])
+        return BranchWords((0, 0, 0, 0, 0), handed, [("bounds of the arms", np.zeros(1))], [], [])
     first, last = within = _within(context)
     also_at, also = _other_writers(context)
     leaves = np.array([node.leave for node in nodes])
@@ -57,16 +65,19 @@ def branch_words(context: Context, needed: Rows) -> BranchWords:
     takes = [pair for node in nodes for pair in _takes(context, node, taken)]
     _expressed(context, nodes, taken, within)
     arms = [arm for node in nodes for arm in node.arms]
-    columns = [
+    of_nodes = [
         ("exclusive nodes: enter", np.array([node.enter for node in nodes])), ("leave", leaves),
         ("bounds of the arms", np.cumsum([0, *(len(node.arms) for node in nodes)])),
         ("first step of each arm", np.array([arm.first for arm in arms])),
+    ]  # fmt: skip
+    evidence = [
         ("innermost arm of each step: first", first), ("last", last),
         ("other writers of each tensor", also_at), ("steps", also),
         ("joins of each tensor", joins_at), ("nodes", np.searchsorted(leaves, joins.step[order])),
-        ("takes: results, then outputs", np.array([*zip(*takes, strict=True)], np.int64).ravel()),
     ]  # fmt: skip
-    return BranchWords((len(nodes), len(arms), len(also), len(order), len(takes)), handed, columns)
+    of_takes = [("takes: results, then outputs", np.array([*zip(*takes, strict=True)], np.int64).ravel())]
+    counts = (len(nodes), len(arms), len(also), len(order), len(takes))
+    return BranchWords(counts, handed, of_nodes, evidence, of_takes)
 
 
 def _taken(context: Context, node: BranchingNode) -> set[int]:

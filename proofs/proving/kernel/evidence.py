@@ -1,10 +1,10 @@
-"""Write a plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
+"""Write the 64-bit words that the kernel reads beside a plan file, or of a plan as a whole.
 
-The kernel's theorem is about the program: the plan's own columns, the permissions that the checker's tables grant
-(views, in-place operands), the tensors that the caller writes and reads, and the nodes that iterate or have exclusive
-branches. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and the order of the rows
-of each group. The order of the columns is that of `Columns.v`. Values that may be absent are stored with 1 added.
-spec: V6.2
+Beside a file (`file_columns`) they are the permissions that the checker's tables grant: views, in-place operands, what
+the caller donated, and the nodes that iterate or have exclusive branches. These are trusted. The rest is evidence,
+which makes the check linear and is *not trusted*: when the bytes of each tensor are its own, and the order of the rows
+of each group. `words` has the plan's own columns as well, for a file that Coq checks. The order of the columns is that
+of `PlanFile.v` and of `Columns.v`. Values that may be absent are stored with 1 added. spec: V6.2, V6.16
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from proofs.definition.checker.layouts import by_slots
 from proofs.proving.certificate.slots import Rows
 from proofs.proving.kernel.arms import branch_words
 from proofs.proving.kernel.memory import (
+    FILE_VERSION,
     WITH_ACCESSES,
     ArenaRange,
     ClaimedSlots,
@@ -25,6 +25,7 @@ from proofs.proving.kernel.memory import (
     Named,
     Size,
     Words,
+    evidence_columns,
     group_rows,
     invert_order,
     join_columns,
@@ -32,7 +33,7 @@ from proofs.proving.kernel.memory import (
 from proofs.proving.kernel.memory import columns as memory_columns
 from proofs.proving.obligations.arms import Mask
 from proofs.proving.obligations.contents import value_live_ranges
-from proofs.proving.obligations.context import CALLER, Context
+from proofs.proving.obligations.context import CALLER, Context, StorageContext
 from tmmu.core.vocabulary import Role
 from tmmu.plans.allocation import Placement
 from tmmu.plans.columns import ROLES
@@ -71,17 +72,47 @@ def columns(context: Context, digest: bytes) -> list[Named]:
     ]  # fmt: skip
 
 
+def file_columns(context: Context) -> list[Named]:
+    """Return the words beside a plan file: the number of the readers' words, these, and the evidence. O(n log n).
+
+    The program reads everything else from the file's bytes. The order is that of `PlanFile.v`. Raises `NotExpressed` if
+    the kernel's theorem does not cover the plan. spec: V6.16
+    """
+    t, when = context.plan.allocation.tensors, value_live_ranges(context)
+    order = _bases_first(context, when.written)
+    members_at, members = group_rows(t.storage, len(context.plan.allocation.storages), order)
+    needed = np.minimum(when.last_needed, context.last)
+    arms = branch_words(context, needed)
+    nodes, branches, also, joins, takes = arms.counts
+    permissions = [
+        ("version, tensors, loops, exclusive nodes, arms, takes",
+         np.array([FILE_VERSION, len(t), len(context.loops), nodes, branches, takes])),
+        *_permissions(context, when.written, needed), ("donated", context.donated),
+        ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
+        *arms.nodes, *arms.takes,
+    ]  # fmt: skip
+    return [
+        ("words of the readers", np.array([sum(len(column) for _, column in permissions)])), *permissions,
+        *evidence_columns(_memory(context), also, joins), ("handed", arms.handed), ("made + 1", when.written + 1),
+        ("needed + 1", needed + 1), ("root", context.root), ("place", invert_order(members)),
+        ("tensors of each storage", members_at), ("in order", members), *arms.evidence,
+    ]  # fmt: skip
+
+
 def _memory(context: Context) -> KernelMemory:
-    """Return the storages and arenas of a plan, with its claims about their slots and footprints."""
-    plan, claimed = context.plan, None
-    if plan.claims is not None and plan.claims.slots is not None:
-        slots = plan.claims.slots
-        claimed = ClaimedSlots(
-            slots.of, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, by_slots(plan)
-        )
-    placed = memory_of(plan.allocation, plan.allocation.must_not_alias)
+    """Return the storages and arenas of a plan of steps, with its claims about their slots and footprints."""
+    return replace(storage_memory(context), steps=len(context.plan.allocation.steps))
+
+
+def storage_memory(context: StorageContext) -> KernelMemory:
+    """Return storages and arenas, with the claims about their slots and footprints."""
+    claims, claimed = context.claims, None
+    if claims is not None and claims.slots is not None:
+        slots, offset = claims.slots, context.certificate.slot_offset
+        claimed = ClaimedSlots(slots.of, slots.arena, slots.bytes, slots.alignment, offset, context.by_slots)
+    placed = memory_of(context.placement, context.placement.must_not_alias)
     known = None if context.by_slots else context.edges
-    return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims), edges=known)
+    return replace(placed, slots=claimed, sizes=_sizes(claims), edges=known)
 
 
 def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> KernelMemory:
@@ -108,14 +139,11 @@ def _sizes(claims: Claims | None) -> list[Size] | None:
 
 def _tensors(context: Context, made: Rows, needed: Rows, handed: Mask, place: Rows) -> Iterator[Named]:
     plan = context.plan
-    t, count = plan.allocation.tensors, len(plan.allocation.tensors)
-    base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
-    for view, (shown, offset) in context.permissions.views.items():
-        base[view], shift[view] = shown, offset
+    t = plan.allocation.tensors
     scratch = t.role == ROLES.index(Role.SCRATCH)
     yield from (("tensors: storage", t.storage), ("window", t.window), ("bytes", t.bytes), ("alignment", t.alignment))
-    yield from (("birth", t.birth), ("death", t.death), ("writer + 1", context.writer + 1), ("base + 1", base + 1))
-    yield from (("shift", shift), ("operand + 1", _operands(context, made, needed) + 1))
+    yield from (("birth", t.birth), ("death", t.death), ("writer + 1", context.writer + 1))
+    yield from _permissions(context, made, needed)
     flags = context.returned + 2 * context.donated + 4 * scratch + 8 * handed
     yield "returned 1, donated 2, scratch 4, handed 8", flags
     yield from (("made + 1", made + 1), ("needed + 1", needed + 1), ("root", context.root), ("place", place))
@@ -135,6 +163,15 @@ def _bases_first(context: Context, made: Rows) -> Rows:
     for _ in range(len(views).bit_length()):
         depth, base = depth + depth[base], base[base]
     return invert_order(np.lexsort((depth, made)))
+
+
+def _permissions(context: Context, made: Rows, needed: Rows) -> Iterator[Named]:
+    """Yield what each view shows, and whose place each in-place result takes."""
+    count = len(context.plan.allocation.tensors)
+    base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
+    for view, (shown, offset) in context.permissions.views.items():
+        base[view], shift[view] = shown, offset
+    yield from (("base + 1", base + 1), ("shift", shift), ("operand + 1", _operands(context, made, needed) + 1))
 
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:

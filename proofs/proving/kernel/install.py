@@ -20,6 +20,7 @@ from pathlib import Path
 
 from proofs.proving.kernel import libraries
 from proofs.proving.kernel.installed import (
+    OF_PROGRAM,
     ORDER,
     PROGRAM,
     SOURCES,
@@ -111,12 +112,12 @@ def build(whole: Path, sources: Path = SOURCES) -> None:
         raise SystemExit(f"the theorem rests on assumptions:\n{printed}")
     with tempfile.TemporaryDirectory(dir=whole) as name:
         work = Path(name)
-        for file in ("Extract.v", "main.ml"):
+        for file in OF_PROGRAM:
             shutil.copy(sources / file, work)
         _run(["coqc", "-Q", str(theory), "Tmmu", "Extract.v"], work)
         _run(
             ["ocamlfind", "ocamlopt", "-w", "-a", "-inline", "200", "-package", "zarith,unix", "-linkpkg", *STATIC,
-             "checker.mli", "checker.ml", "main.ml", "-o", PROGRAM],
+             "checker.mli", "checker.ml", "sha256.ml", "main.ml", "-o", PROGRAM],
             work,
         )  # fmt: skip
         shutil.move(work / PROGRAM, whole / PROGRAM)

@@ -18,11 +18,14 @@ from tmmu.core.reading import digest_file, parse_json, read_file
 
 SOURCES = Path(__file__).parent
 ORDER = (
-    "Lists", "Columns", "Check", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof", "Placement", "Edges",
-    "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof", "ClaimsProof", "InputsProof", "Scan",
-    "ScanProof", "Symbolic", "SymbolicProof", "Planned", "PlannedProof", "Theorems", "Examples", "Table",
+    "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof",
+    "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof",
+    "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned", "PlannedProof",
+    "Theorems", "Examples", "Table", "FileExamples",
 )  # fmt: skip
-"""The files of the theory, each after those that it needs. `Extract.v` and `main.ml` make the program."""
+"""The files of the theory, each after those that it needs."""
+OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")
+"""The files that make the program of it."""
 PROGRAM, THEORY = "kernel", "theory"
 """The names of the program and of the folder of the compiled theory."""
 STATED = "kernel.json"
@@ -44,7 +47,7 @@ class KernelBuild(NamedTuple):
 def digest(sources: Path = SOURCES) -> str:
     """Return the digest of all sources of the kernel, by name and content. O(bytes)."""
     total = hashlib.sha256()
-    for name in (*(f"{name}.v" for name in ORDER), "Extract.v", "main.ml"):
+    for name in (*(f"{name}.v" for name in ORDER), *OF_PROGRAM):
         content = (sources / name).read_bytes()
         total.update(f"{name} {len(content)}\n".encode() + content)
     return total.hexdigest()

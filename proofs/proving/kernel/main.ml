@@ -1,42 +1,103 @@
-(* kernel < WORDS: does the checker that Coq has proved accept the plan that these words describe?
+(* kernel FILE < WORDS: does the checker that Coq has proved accept the plan that this file states?
 
-   The input is a row of 64-bit little-endian words (see Columns.v), mapped and never copied. The first line of the
-   answer is "accepted KIND DIGEST" or "rejected KIND DIGEST PART", where KIND is accesses or lifetimes. Of an accepted
-   plan follow its claims: its slots, its footprints, that it keeps the inputs, and for each arena that no fewer slots
-   and no fewer bytes would do; each true, false or unclaimed. A word beyond the end of the input, or any other failure, ends the program without an
-   answer; so do words that make it need far more memory than any plan of their number does. *)
+   The file is mapped and never copied, and its bytes are decoded by functions that Coq has proved. The words are 64 bits
+   each, little-endian: how many are the readers', these, and the evidence (see PlanFile.v). The first line of the answer
+   is "accepted KIND DIGEST" or "rejected KIND DIGEST PART", where KIND is accesses or lifetimes, and DIGEST the SHA-256 of
+   the file. Of an accepted plan follow its claims: its slots, its footprints, that it keeps the inputs, and for
+   each arena that no fewer slots and no fewer bytes would do; each true, false or unclaimed. A word beyond the end of the input, or any other failure, ends
+   the program without an answer; so does an input that makes it need far more memory than any plan of its size does.
+
+   kernel < WORDS: the same of a plan that the words describe whole (see Columns.v), with the digest that they give. *)
 
 let two_64 = Z.shift_left Z.one 64
 
-let () =
-  if Sys.big_endian || Sys.word_size <> 64 then failwith "64 bits and little-endian words are needed";
-  let words =
-    Bigarray.array1_of_genarray (Unix.map_file Unix.stdin Bigarray.int64 Bigarray.c_layout false [| -1 |]) in
-  let most = (1 lsl 27) + 4 * Bigarray.Array1.dim words in
-  ignore (Gc.create_alarm (fun () ->
-    if (Gc.quick_stat ()).Gc.heap_words > most then (prerr_endline "more memory than its words can need"; exit 3)));
-  let word i =
-    let w = Bigarray.Array1.get words (Z.to_int i) in
-    if Int64.compare w 0L < 0 then Z.add (Z.of_int64 w) two_64
-    else if Int64.compare w 0x3fff_ffff_ffff_ffffL <= 0 then Z.of_int (Int64.to_int w)
-    else Z.of_int64 w in
-  let digest = String.concat "" (List.map (fun i -> Printf.sprintf "%016Lx" (Bigarray.Array1.get words i)) [1; 2; 3; 4]) in
+let number w =
+  if Int64.compare w 0L < 0 then Z.add (Z.of_int64 w) two_64
+  else if Int64.compare w 0x3fff_ffff_ffff_ffffL <= 0 then Z.of_int (Int64.to_int w)
+  else Z.of_int64 w
+
+external get8 : Sha256.bytes -> int -> int64 = "%caml_bigstring_get64"
+
+(* The bytes of a file as the theorem reads them: each, and four or eight of them at once as a number. Behind the last
+   byte there are zeros. *)
+let source (bytes : Sha256.bytes) =
+  let size = Bigarray.Array1.dim bytes in
+  let byte i = if 0 <= i && i < size then Char.code bytes.{i} else 0 in
+  let rec least_first count i =
+    if count = 0 then Z.zero else Z.add (Z.of_int (byte i)) (Z.shift_left (least_first (count - 1) (i + 1)) 8) in
+  let word4 i =
+    if 0 <= i && i <= size - 4 then Z.of_int (Int32.to_int (Sha256.get4 bytes i) land 0xffff_ffff) else least_first 4 i in
+  let word8 i = if 0 <= i && i <= size - 8 then number (get8 bytes i) else least_first 8 i in
+  { Checker.size = Z.of_int size; byte = (fun i -> Z.of_int (byte (Z.to_int i)));
+    word4 = (fun i -> word4 (Z.to_int i)); word8 = (fun i -> word8 (Z.to_int i)) }
+
+(* Print what was accepted, and which of its claims hold. Lifetimes have no plan whose inputs could be kept. *)
+let accept kind digest memory ~slots ~footprints ~inputs =
+  let answer claimed holds = if not claimed then "unclaimed" else if holds () then "true" else "false" in
+  let slots = answer slots (fun () -> Checker.slots_ok memory) in
+  let footprints = answer footprints (fun () -> Checker.footprints_ok memory) in
+  let inputs = match inputs with None -> "unclaimed" | Some plan -> string_of_bool (Checker.keeps_inputs plan) in
+  Printf.printf "accepted %s %s\nslots %s\nfootprints %s\ninputs %s\n" kind digest slots footprints inputs;
+  for a = 0 to Z.to_int memory.Checker.arenas - 1 do
+    let row = Z.of_int a in
+    let arena = memory.Checker.arena_at row in
+    Printf.printf "arena %d fewest_slots %s least_footprint %s\n" a
+      (answer (slots <> "unclaimed" && Z.sign arena.Checker.fullest >= 0)
+         (fun () -> slots = "true" && Checker.full memory row arena.Checker.fullest))
+      (answer (footprints <> "unclaimed" && Z.sign arena.Checker.peak >= 0)
+         (fun () -> footprints = "true" && Checker.no_byte_to_spare memory row arena.Checker.peak))
+  done
+
+let reject kind digest part = Printf.printf "rejected %s %s %s\n" kind digest (Z.to_string part)
+
+let of_words word digest =
   let lifetimes = Checker.with_lifetimes word in
   let kind = if lifetimes then "lifetimes" else "accesses" in
-  if (if lifetimes then Checker.accepts_lifetimes word else Checker.accepts word) then begin
-    let answer claimed holds = if not claimed then "unclaimed" else if holds () then "true" else "false" in
-    let slots = answer (Checker.slots_claimed word) (fun () -> Checker.accepts_slots word) in
-    let footprints = answer (Checker.footprints_claimed word) (fun () -> Checker.accepts_footprints word) in
-    let memory = Checker.memory_of word in
-    let inputs = answer (not lifetimes) (fun () -> Checker.accepts_inputs word) in
-    Printf.printf "accepted %s %s\nslots %s\nfootprints %s\ninputs %s\n" kind digest slots footprints inputs;
-    for a = 0 to Z.to_int memory.Checker.arenas - 1 do
-      let arena = memory.Checker.arena_at (Z.of_int a) in
-      Printf.printf "arena %d fewest_slots %s least_footprint %s\n" a
-        (answer (slots <> "unclaimed" && Z.sign arena.Checker.fullest >= 0)
-           (fun () -> slots = "true" && Checker.fewest_slots word (Z.of_int a)))
-        (answer (footprints <> "unclaimed" && Z.sign arena.Checker.peak >= 0)
-           (fun () -> footprints = "true" && Checker.least_footprint word (Z.of_int a)))
-    done
-  end
-  else Printf.printf "rejected %s %s %s\n" kind digest (Z.to_string (Checker.failing word))
+  if (if lifetimes then Checker.accepts_lifetimes word else Checker.accepts word) then
+    accept kind digest (Checker.memory_of word) ~slots:(Checker.slots_claimed word)
+      ~footprints:(Checker.footprints_claimed word)
+      ~inputs:(if lifetimes then None else Some (Checker.plan_of word))
+  else reject kind digest (Checker.failing word)
+
+(* The number of the part that fails if the bytes are no plan. *)
+let not_stated = Z.of_int 9
+
+let of_file file permission evidence digest =
+  let accept kind memory ~inputs =
+    accept kind digest memory ~inputs ~slots:(Checker.claims_slots file) ~footprints:(Checker.claims_footprints file) in
+  if Checker.states_lifetimes file then
+    match Checker.stated_lifetimes file with
+    | None -> reject "lifetimes" digest not_stated
+    | Some lifetimes ->
+      let memory = Checker.lifetimes_with_evidence lifetimes evidence in
+      if Checker.accepts_lifetimes_file file evidence then accept "lifetimes" memory ~inputs:None
+      else reject "lifetimes" digest (Checker.failing_part_of_memory memory)
+  else
+    match Checker.stated file permission with
+    | None -> reject "accesses" digest not_stated
+    | Some stated ->
+      let plan = Checker.with_evidence stated evidence in
+      if Checker.accepts_file file permission evidence then accept "accesses" plan.Checker.allocation ~inputs:(Some plan)
+      else reject "accesses" digest (Checker.failing_part plan)
+
+let () =
+  if Sys.big_endian || Sys.word_size <> 64 then failwith "64 bits and little-endian words are needed";
+  let map file kind = Bigarray.array1_of_genarray (Unix.map_file file kind Bigarray.c_layout false [| -1 |]) in
+  let words = map Unix.stdin Bigarray.int64 in
+  let bytes =
+    if Array.length Sys.argv > 1 then Some (map (Unix.openfile Sys.argv.(1) [Unix.O_RDONLY] 0) Bigarray.char) else None in
+  let size = match bytes with Some bytes -> Bigarray.Array1.dim bytes | None -> 0 in
+  let most = (1 lsl 27) + 4 * Bigarray.Array1.dim words + size in
+  ignore (Gc.create_alarm (fun () ->
+    if (Gc.quick_stat ()).Gc.heap_words > most then (prerr_endline "more memory than its words can need"; exit 3)));
+  let word i = number (Bigarray.Array1.get words i) in
+  match bytes with
+  | Some bytes ->
+    let readers = Int64.to_int (Bigarray.Array1.get words 0) in
+    let behind limit first i =
+      let i = Z.to_int i in
+      if 0 <= i && i < limit then word (first + i) else invalid_arg "index out of bounds" in
+    of_file (source bytes) (behind readers 1) (behind max_int (1 + readers)) (Sha256.hex bytes)
+  | None ->
+    let digest = List.map (fun i -> Printf.sprintf "%016Lx" (Bigarray.Array1.get words i)) [1; 2; 3; 4] in
+    of_words (fun i -> word (Z.to_int i)) (String.concat "" digest)

@@ -20,6 +20,8 @@ from proofs.proving.certificate.slots import Rows
 
 VERSION = 2
 """The version of the format, as in `Columns.v`."""
+FILE_VERSION = 1
+"""The version of the words beside a plan file, as in `PlanFile.v`."""
 WITH_ACCESSES, WITH_LIFETIMES = 0, 1
 """The kinds of words: a plan with steps and accesses, and only lifetimes."""
 BY_SLOTS, CLAIMS_SLOTS, CLAIMS_FOOTPRINTS = 1, 2, 4
@@ -118,20 +120,49 @@ def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int
 
     `counts` are those of the columns that follow.
     """
-    m, slots = memory, memory.slots
-    table = np.empty((0, 4), np.int64) if slots is not None and slots.ranges else _edges(m)
-    flags = 0 if slots is None else CLAIMS_SLOTS + BY_SLOTS * slots.ranges
-    flags += 0 if m.sizes is None else CLAIMS_FOOTPRINTS
-    count = 0 if slots is None else len(slots.arena)
+    m, table, count = memory, _edge_table(memory), _count_slots(memory)
     return [
         ("version", np.array([VERSION])), ("digest of the plan file", np.frombuffer(digest, ">u8")),
         ("kind, flags, steps, storages, slots, arenas, edges, pairs, tensors, loops, reads, writes, mutates, "
          "exclusive nodes, arms, other writers, joins, takes",
-         np.array([kind, flags, m.steps, len(m), count, len(m.arenas), len(table), len(m.pairs), *counts])),
+         np.array([kind, _flags(m), m.steps, len(m), count, len(m.arenas), len(table), len(m.pairs), *counts])),
         ("storages: arena", m.arena), ("bytes", m.bytes), ("alignment", m.alignment), ("birth", m.birth),
         ("death", m.death), ("offset", m.offset), *_slots(m), *_edge_columns(m, table),
         ("pairs that must not alias", np.array([*zip(*m.pairs, strict=True)], np.int64).ravel()),
     ]  # fmt: skip
+
+
+def evidence_columns(memory: KernelMemory, others: int = 0, joins: int = 0) -> list[Named]:
+    """Return the columns of evidence about a memory whose plan file the program reads, in the order of `PlanFile.v`.
+
+    `others` and `joins` are the numbers of other writers and of joins, whose columns follow.
+    """
+    table, slots, orders = _edge_table(memory), _claimed_slots(memory), _slot_orders(memory)
+    return [
+        ("flags, edges, other writers, joins, steps",
+         np.array([_flags(memory) & BY_SLOTS, len(table), others, joins, memory.steps])),
+        ("storages: place", orders.place), ("slots: offset", slots.offset), ("place", orders.slot_place),
+        *orders.columns, *_edge_columns(memory, table),
+    ]  # fmt: skip
+
+
+def lifetime_evidence(memory: KernelMemory) -> list[Named]:
+    """Return the words beside a plan file of lifetimes: no words of the readers, and the evidence."""
+    return [("words of the readers", np.zeros(1, np.int64)), *evidence_columns(memory)]
+
+
+def _flags(m: KernelMemory) -> int:
+    claims_slots = 0 if m.slots is None else CLAIMS_SLOTS + BY_SLOTS * m.slots.ranges
+    return claims_slots + (0 if m.sizes is None else CLAIMS_FOOTPRINTS)
+
+
+def _count_slots(m: KernelMemory) -> int:
+    return 0 if m.slots is None else len(m.slots.arena)
+
+
+def _edge_table(m: KernelMemory) -> Rows:
+    """Return the edges, or none if ranges of slots show that storages are disjoint."""
+    return np.empty((0, 4), np.int64) if m.slots is not None and m.slots.ranges else _edges(m)
 
 
 def group_rows(group: Column, count: int, by: Column) -> tuple[Rows, Rows]:
@@ -147,13 +178,23 @@ def invert_order(order: Column) -> Rows:
     return place
 
 
-def _slots(m: KernelMemory) -> list[Named]:
-    """Return slots and arenas, and the orders of the storages of each slot and of the slots of each arena.
+@dataclass(frozen=True)
+class _SlotOrders:
+    """The storages of each slot by birth, and the slots of each arena by offset: their places, and the columns."""
 
-    An empty slot is in no arena's order, which is padded to the number of slots.
-    """
+    place: Rows
+    slot_place: Rows
+    columns: list[Named]
+
+
+def _claimed_slots(m: KernelMemory) -> ClaimedSlots:
     none = np.zeros(0, np.int64)
-    slots = m.slots or ClaimedSlots(np.zeros(len(m), np.int64), none, none, none, none, ranges=False)
+    return m.slots or ClaimedSlots(np.zeros(len(m), np.int64), none, none, none, none, ranges=False)
+
+
+def _slot_orders(m: KernelMemory) -> _SlotOrders:
+    """Return the orders. An empty slot is in no arena's order, which is padded to the number of slots."""
+    slots = _claimed_slots(m)
     count = len(slots.arena)
     tenants = np.lexsort((m.death, m.birth, slots.of_storage))
     bounds = np.searchsorted(slots.of_storage[tenants], np.arange(count + 1))
@@ -162,12 +203,20 @@ def _slots(m: KernelMemory) -> list[Named]:
     at = np.searchsorted(slots.arena[ordered], np.arange(len(m.arenas) + 1))
     place = np.zeros(count, np.int64)
     place[ordered] = np.arange(len(ordered))
+    padded = np.append(ordered, np.zeros(count - len(ordered), np.int64))
+    columns = [
+        ("storages of each slot", bounds), ("in order", tenants), ("slots of each arena", at), ("in order", padded)
+    ]  # fmt: skip
+    return _SlotOrders(invert_order(tenants), place, columns)
+
+
+def _slots(m: KernelMemory) -> list[Named]:
+    """Return slots, arenas and orders."""
+    slots, orders = _claimed_slots(m), _slot_orders(m)
     return [
-        ("slot", slots.of_storage), ("place", invert_order(tenants)),
+        ("slot", slots.of_storage), ("place", orders.place),
         ("slots: arena", slots.arena), ("bytes", slots.bytes), ("alignment", slots.alignment),
-        ("offset", slots.offset), ("place", place), *_arenas(m),
-        ("storages of each slot", bounds), ("in order", tenants),
-        ("slots of each arena", at), ("in order", np.append(ordered, np.zeros(count - len(ordered), np.int64))),
+        ("offset", slots.offset), ("place", orders.slot_place), *_arenas(m), *orders.columns,
     ]  # fmt: skip
 
 

@@ -1,33 +1,41 @@
-"""Ask the installed program: it reads a row of words and returns its answer, whatever happens to the process meanwhile.
+"""Ask the installed program: it reads a plan file and words beside it, and returns its answer.
 
-The program answers for the kind of words and for the digest among them, and the answer must repeat both. A missing,
-late or malformed answer is a failure with its reason; it neither accepts nor rejects. spec: V6.1, V6.2, V6.6
+The program decodes the file's bytes itself, and prints the SHA-256 that it computes of them and the kind of the plan.
+Both must be the expected ones. A missing, late or malformed answer is a failure with its reason, whatever happens to
+the process; it neither accepts nor rejects. spec: V6.1, V6.2, V6.6, V6.16
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
 import numpy as np
 
-from proofs.proving.kernel.evidence import columns
-from proofs.proving.kernel.memory import Column, KernelMemory, Named, lifetime_columns
+from proofs.proving.kernel.evidence import file_columns
+from proofs.proving.kernel.memory import Column, KernelMemory, Named, lifetime_evidence
 from proofs.proving.obligations.context import Context
 from tmmu.core import children, folders
+from tmmu.plans import file
+from tmmu.plans.gate import StatedBuffers, StatedPlan
+from tmmu.plans.sections import BufferPlan, Plan
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
-    "exclusive_ok",
+    "exclusive_ok", "stated",
 )  # fmt: skip
-"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program prints if one fails."""
+"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program prints if one fails. The last
+is that the bytes state a plan.
+"""
 Kind = Literal["accesses", "lifetimes"]
-FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-8]))?")
+FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-9]))?")
 CLAIM = r"(true|false|unclaimed)"
 WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints", "inputs"))
 ARENA = re.compile(f"arena ([0-9]{{1,10}}) fewest_slots {CLAIM} least_footprint {CLAIM}")
@@ -54,14 +62,36 @@ class KernelAnswer:
     least_footprint: tuple[bool | None, ...] = ()
 
 
-def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> KernelAnswer:
+@dataclass(frozen=True)
+class PlanFile:
+    """The bytes of a plan file: how to write a copy of them to a stream, and their SHA-256.
+
+    The copy is written for the program. As it computes its digest, a copy that differs is noticed.
+    """
+
+    write: Callable[[IO[bytes]], object]
+    sha256: bytes
+
+    @classmethod
+    def of(cls, plan: Plan | BufferPlan) -> PlanFile:
+        """Return the file that a plan would be written to, with its true hashes. O(plan)."""
+        data = file.encode(plan)
+        return cls(lambda stream: stream.write(data), hashlib.sha256(data).digest())
+
+    @classmethod
+    def as_read(cls, stated: StatedPlan | StatedBuffers) -> PlanFile:
+        """Return the file that a plan was read from, with the hashes that it states."""
+        return cls(lambda stream: file.write_stated(stated, stream), stated.sha256)
+
+
+def ask(program: Path, context: Context, of: PlanFile, timeout_s: float) -> KernelAnswer:
     """Ask about a plan that passed the gate. Raises `NotExpressed`, never for a fault of the program. O(n log n)."""
-    return ask_words(program, _numbers(columns(context, digest)), digest, timeout_s)
+    return _ask(program, _numbers(file_columns(context)), of.sha256, timeout_s, "accesses", of)
 
 
-def ask_lifetimes(program: Path, memory: KernelMemory, digest: bytes, timeout_s: float) -> KernelAnswer:
+def ask_lifetimes(program: Path, memory: KernelMemory, of: PlanFile, timeout_s: float) -> KernelAnswer:
     """Ask about lifetimes without accesses, from which nothing follows about runs. O(n log n). spec: V6.6"""
-    return ask_words(program, _numbers(lifetime_columns(memory, digest)), digest, timeout_s, "lifetimes")
+    return _ask(program, _numbers(lifetime_evidence(memory)), of.sha256, timeout_s, "lifetimes", of)
 
 
 def _numbers(named: list[Named]) -> Iterator[Column]:
@@ -73,13 +103,29 @@ def _numbers(named: list[Named]) -> Iterator[Column]:
 def ask_words(
     program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind = "accesses"
 ) -> KernelAnswer:
-    """Ask about a row of words, given in parts of any length. It should be of this kind."""
+    """Ask about a plan that a row of words describes whole, given in parts of any length.
+
+    It should be of this kind. The program repeats the digest among the words.
+    """
+    return _ask(program, row, digest, timeout_s, kind)
+
+
+def _ask(
+    program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind, of: PlanFile | None = None
+) -> KernelAnswer:
     try:
-        with tempfile.TemporaryFile(dir=folders.temporary_folder()) as file:
+        with contextlib.ExitStack() as stack:
+            words = stack.enter_context(tempfile.TemporaryFile(dir=folders.temporary_folder()))
             for stretch in row:
-                file.write(np.ascontiguousarray(stretch, "<u8").data)  # the program maps it, from its first byte
-            file.flush()
-            code, output, errors = _run(program, file, timeout_s)
+                words.write(np.ascontiguousarray(stretch, "<u8").data)  # the program maps it, from its first byte
+            words.flush()
+            command: list[Path | str] = [program]
+            if of is not None:
+                copy = stack.enter_context(tempfile.NamedTemporaryFile(dir=folders.temporary_folder()))
+                of.write(copy)
+                copy.flush()
+                command.append(copy.name)
+            code, output, errors = _run(command, words, timeout_s)
     except subprocess.TimeoutExpired:
         return KernelAnswer(failure=f"no answer within {timeout_s:g} s")
     except OSError as error:
@@ -90,9 +136,9 @@ def ask_words(
     return _parsed(output.splitlines(), digest, kind)
 
 
-def _run(program: Path, words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:
+def _run(command: Sequence[Path | str], words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:
     """Return the program's exit code and output. It ends with this process."""
-    done = children.run([program], stdin=words, timeout=timeout_s)
+    done = children.run(command, stdin=words, timeout=timeout_s)
     return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from proofs.proving.kernel.program import PlanFile
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.verify import judge, ranks
 from proofs.verify.checks import BufferSubject, Subject
@@ -102,7 +103,7 @@ class _Worker(KeptSources):
         if found is None:
             if not self.task.proves:
                 raise _Wanted(words.digest)
-            found = ask(words.context(), words.digest, solving)
+            found = ask(words.context(), PlanFile.of(words.plan), solving)
             self.made = words.digest, found
         return found
 

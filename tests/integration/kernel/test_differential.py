@@ -20,7 +20,8 @@ from proofs.definition.checker import structure
 from proofs.definition.checker.program import build_program
 from proofs.proving.kernel import installed
 from proofs.proving.kernel.arms import NotExpressed
-from proofs.proving.kernel.program import KernelAnswer, ask
+from proofs.proving.kernel.evidence import words
+from proofs.proving.kernel.program import KernelAnswer, PlanFile, ask, ask_words
 from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, decide_permissions
@@ -84,8 +85,17 @@ def answer_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = fr
     """What the kernel's program answers; raises `NotExpressed` where it is not asked."""
     path = installed.find_program()
     assert path is not None
-    answer = ask(path, context_of(plan, permissions, donated), bytes(32), 60)
+    answer = ask(path, context_of(plan, permissions, donated), PlanFile.of(plan), 60)
     assert not answer.failure
+    return answer
+
+
+def answer_by_both_ways(plan: Plan, permissions: Permissions) -> KernelAnswer:
+    """The answer about the plan's file, which is the same about the words that describe it whole. spec: V6.16"""
+    path, answer = installed.find_program(), answer_of(plan, permissions)
+    assert path is not None
+    row = words(context_of(plan, permissions), bytes(32))
+    assert answer == ask_words(path, [row], bytes(32), 60)
     return answer
 
 
@@ -148,7 +158,7 @@ def test_the_corpus_gets_the_naive_checkers_answer(kind: str, tmp_path: Path) ->
     except file.TmmuError:
         return  # the gate refuses it before anyone else sees it
     permissions = decide_permissions(plan, None, frozenset())
-    against, answer = objections(plan, permissions), answer_of(plan, permissions)
+    against, answer = objections(plan, permissions), answer_by_both_ways(plan, permissions)
     assert against is None or accepted(answer) == (not against), (answer, against)
 
 
@@ -175,7 +185,7 @@ def test_random_programs_with_exclusive_arms_get_the_naive_checkers_answer() -> 
         chance = random.Random(number)
         plan = branching.plan(branching.program(chance), chance)
         permissions = decide_permissions(plan, None, frozenset())
-        against, yes = objections(plan, permissions), accepted(answer_of(plan, permissions))
+        against, yes = objections(plan, permissions), accepted(answer_by_both_ways(plan, permissions))
         assert against is None or yes == (not against), (number, against)
         found[yes] += 1
     assert min(found[True], found[False]) > 30

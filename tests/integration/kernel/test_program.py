@@ -6,7 +6,7 @@ spec: V6.2, V6.3, V6.6, V6.7
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +15,19 @@ import pytest
 from proofs.proving.kernel import installed
 from proofs.proving.kernel.evidence import words
 from proofs.proving.kernel.memory import ArenaRange, KernelMemory, join_columns, lifetime_columns
-from proofs.proving.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
+from proofs.proving.kernel.program import KernelAnswer, PlanFile, ask, ask_lifetimes, ask_words
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.written import Written
+from tmmu.core.columns import Names
 from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.editing import changed, in_layout, with_accesses
 from tmmu.planner import plan_memory
-from tmmu.plans.sections import Plan, amend_plan
+from tmmu.plans.allocation import Arena, Buffers
+from tmmu.plans.columns import Storages
+from tmmu.plans.sections import BufferPlan, Plan, amend_plan
 
 DIGEST = bytes(range(32))
 
@@ -36,7 +39,11 @@ def program() -> Path:
 
 
 def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> KernelAnswer:
-    return ask(program(), context_of(plan, decide_permissions(plan, None, donated), donated), DIGEST, 60)
+    """The answer about the plan's file, which is the same about the words that describe it whole."""
+    context = context_of(plan, decide_permissions(plan, None, donated), donated)
+    answer = ask(program(), context, PlanFile.of(plan), 60)
+    assert answer == ask_words(program(), [words(context, DIGEST)], DIGEST, 60)
+    return answer
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 300])
@@ -133,7 +140,7 @@ def test_views_of_the_callers_tensors_end_at_a_tensor(given: str, views: dict[st
     for name in "uw":
         plan = changed(plan, "tensors", row(name), storage=int(plan.allocation.tensors.storage[row("x")]))
     permissions = Permissions(views={row(view): (row(base), 0) for view, base in views.items()})
-    answer = ask(program(), context_of(plan, permissions, frozenset()), DIGEST, 60)
+    answer = ask(program(), context_of(plan, permissions, frozenset()), PlanFile.of(plan), 60)
     assert (answer.accepted, answer.part) == (not part, part)
 
 
@@ -178,6 +185,18 @@ def moved(row: int, **columns: int) -> KernelMemory:
     return replace(BUFFERS, **changed)
 
 
+def buffers_of(memory: KernelMemory) -> BufferPlan:
+    """The plan that states this memory."""
+    arenas = tuple(Arena(f"arena{i}", *arena) for i, arena in enumerate(memory.arenas))
+    narrow = {"arena", "birth", "death"}
+    columns = {
+        column.name: getattr(memory, column.name).astype(np.uint32 if column.name in narrow else np.uint64)
+        for column in fields(Storages)
+    }
+    names = Names.of([f"buffer{k}" for k in range(len(memory))])
+    return BufferPlan(Buffers(arenas, Storages(**columns), tuple(memory.pairs), names), None)
+
+
 @pytest.mark.parametrize(
     ("memory", "part"),
     [
@@ -199,8 +218,10 @@ def moved(row: int, **columns: int) -> KernelMemory:
 )
 def test_lifetimes_are_accepted_where_no_two_overlap(memory: KernelMemory, part: str) -> None:
     """In the second arena, which does not reuse, bytes are kept beyond the lifetime. spec: V6.6"""
-    answer = ask_lifetimes(program(), memory, DIGEST, 60)
+    answer = ask_lifetimes(program(), memory, PlanFile.of(buffers_of(memory)), 60)
     assert (answer.accepted, answer.part, answer.failure) == (not part, part, "")
+    row = join_columns(lifetime_columns(memory, DIGEST))
+    assert answer == ask_words(program(), [row], DIGEST, 60, "lifetimes")
 
 
 def test_lifetimes_are_no_plan_with_accesses() -> None:

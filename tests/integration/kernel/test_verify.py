@@ -83,7 +83,7 @@ def test_the_theorem_is_stated_of_every_shape_unless_a_view_may_begin_elsewhere(
 
 def test_a_no_where_all_others_agree_is_unknown_and_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
-    pretend(monkeypatch, tmp_path, f"echo rejected accesses {file.load(path).hashes['file_digest'].hex()} 6")
+    pretend(monkeypatch, tmp_path, f"echo rejected accesses {file.load(path).sha256.hex()} 6")
     code, answer = verified(path)
     assert (code, answer["verdict"], answer["kernel"]["answer"]) == (3, "UNKNOWN", "rejected")
     [note] = answer["notes"]
@@ -102,7 +102,7 @@ def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch
     path = saved(CHAIN, tmp_path)
     lines = ["slots true", "footprints true", "inputs true"]
     lines += [f"arena {i} fewest_slots false least_footprint unclaimed" for i in range(len(CHAIN.allocation.arenas))]
-    lines = [f"accepted accesses {file.load(path).hashes['file_digest'].hex()}", *lines]
+    lines = [f"accepted accesses {file.load(path).sha256.hex()}", *lines]
     pretend(monkeypatch, tmp_path, "\n".join(f"echo {line}" for line in lines))
     code, answer = verified(path)
     assert (code, answer["kernel"]["answer"], answer["kernel"]["reason"]) == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofs.proving.kernel.answer import kernel_answer
+from proofs.proving.kernel.program import PlanFile
 from tests.support.wrong_plans import TABLE
 from tests.support.wrong_plans.answers import context
 from tests.support.wrong_plans.row import Row
@@ -14,4 +15,4 @@ from tests.support.wrong_plans.row import Row
 def test_it_rejects_what_is_wrong_unless_the_row_says_why_not(row: Row) -> None:
     """A right plan it accepts, unless the row says why not."""
     rejects = bool(row.places) != bool(row.kernel)
-    assert kernel_answer(context(row), bytes(32), 60)["answer"] == ("rejected" if rejects else "accepted")
+    assert kernel_answer(context(row), PlanFile.of(row.plan()), 60)["answer"] == ("rejected" if rejects else "accepted")

@@ -30,7 +30,7 @@ from proofs.model_check.manifest import WrongManifest, read_manifest
 from proofs.proving.kernel import installed, program
 from proofs.proving.kernel.answer import NOT_INSTALLED
 from proofs.proving.kernel.arms import NotExpressed
-from proofs.proving.kernel.evidence import columns
+from proofs.proving.kernel.evidence import file_columns
 from proofs.proving.obligations.context import Context
 from proofs.proving.optimum import statements
 from proofs.proving.solvers import process as solver_process
@@ -114,7 +114,7 @@ class _WithoutSolvers(Sources):
         context = subject.context
         if isinstance(context, Context):
             with contextlib.suppress(NotExpressed):
-                columns(context, subject.stated.hashes["file_digest"])
+                file_columns(context)
         return Answers([], {"answer": NOT_INSTALLED, "sources": ""})
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proofs.proving import obligations
 from proofs.proving.kernel import installed
-from proofs.proving.kernel.program import ask
+from proofs.proving.kernel.program import PlanFile, ask
 from proofs.proving.obligations import MODULES, PlanRows
 from proofs.proving.obligations.context import Context, context_of
 from proofs.proving.obligations.rows import Unprovable, combine_small_batches
@@ -214,7 +214,7 @@ class Judge:
         if not self._is_turn(fault, self.kernel_every):
             return
         permissions = decide_permissions(stated.plan, None, donated)
-        answer = ask(self.kernel, context_of(stated.plan, permissions, donated), bytes(32), 60)
+        answer = ask(self.kernel, context_of(stated.plan, permissions, donated), PlanFile.of(stated.plan), 60)
         self.figures.count(fault.title, "kernel")
         if answer.accepted and answer.slots is not False and answer.footprints is not False:
             self.figures.wrong.append(f"{where}: the kernel accepts it")

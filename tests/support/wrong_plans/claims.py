@@ -204,15 +204,15 @@ CLAIMED_FOOTPRINT = group(
     Obligation.CAPACITY,
     wrong("a footprint below the end", APART, "b; footprint 39 for 40", claim(footprint=39), but=claim(footprint=40)),
     wrong("a footprint beyond the capacity", APART, "b bytes 32-39 / x", arena(capacity=39), but=arena(capacity=40)),
+    wrong("a footprint below the end of what begins first",
+          "buffer a 64 m 0 live 0 1; buffer b 8 m 16 live 2 3; claim footprint m 24",
+          "a; footprint 24 for 64 / overlap: a; a"),
     wrong("a footprint beyond the capacity, and no storage is", APART, "b bytes 32-39; footprint 48 for 40 / x",
           claim(footprint=48), arena(capacity=47)),
 )  # fmt: skip
 
 CLAIMED_ROOM = group(
     Obligation.CAPACITY,
-    wrong("a footprint below the end of what begins first",
-          "buffer a 64 m 0 live 0 1; buffer b 8 m 16 live 2 3; claim footprint m 24",
-          "a; footprint 24 for 64 / overlap: a; a"),
     wrong("a footprint of nothing", NOTHING, "footprint 1 for 0", claim(footprint=1), but=claim(footprint=0)),
     wrong("a footprint beyond the end", APART, "footprint 41 for 40 / b", claim(footprint=41)),
     wrong("a footprint beyond the end, packed", APART, "footprint 41 for 40 / b", layout("packed"),
