@@ -24,7 +24,7 @@ from tests.integration.kernel.mutants import MUTANTS, compiles, verdict
 
 COUNT = 4
 """The mutants of a day."""
-SECONDS = 600
+SECONDS = 300
 """The time of a model."""
 Item = TypeVar("Item")
 
