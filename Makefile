@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-full models models-full kernel kernel-mutants style lint bench bench-peers mutation soak hunt fuzz clean help
+.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-full models models-full kernel kernel-mutants sample style lint bench bench-peers mutation soak hunt fuzz clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,7 @@ help:
 	@echo 'make audit      compare those versions with the known faults of packages'
 	@echo 'make coverage   lines and branches of the verifier and the planner that tests run, and what none runs'
 	@echo 'make kernel-mutants  break each part of that checker and of what is proved, and see a proof fail'
+	@echo 'make sample     of what test-full runs in whole, a part each day: mutants of the kernel, a model with larger bounds'
 	@echo 'make bench      the benchmark tables (SETS=folder EFFORT=N: sets of buffers as CSV, searched with that effort)'
 	@echo 'make bench-peers  our verifier beside ExecuTorch'"'"'s, our planner beside tinygrad'"'"'s (EXECUTORCH=python TINYGRAD=python: those of yours)'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
@@ -142,6 +143,10 @@ site: $(VENV)/site
 kernel-mutants:
 	$(need_python)
 	@$(PYTHON) -m tests.integration.kernel.mutants
+
+# Of what only test-full runs in whole, a part each day: mutants of the kernel, a model with larger bounds.
+sample: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.sample
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks

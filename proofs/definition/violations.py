@@ -1,7 +1,8 @@
 """List the obligations of a verdict and how each is discharged, and record a violation of one.
 
 The naive checker, the comparison with a model and the checks of sharding all report what is false in a plan as a
-`Violation`. Every output format is made from it. spec: C1.4, C1.5, V4.4
+`Violation`. Every output format is made from it. `spec/soundness.md` has a row for each obligation.
+spec: C1.4, C1.5, V4.4, V6.18
 """
 
 from __future__ import annotations

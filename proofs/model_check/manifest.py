@@ -25,6 +25,7 @@ from tmmu.core.reading import parse_json, read_file
 
 SUCCESS = "success"
 SIZES = ("ci", "full")
+"""The bounds of a model: those of each run of CI, and larger ones, of which it runs one each day. spec: V6.17"""
 KINDS: dict[str, type] = {
     "modules": list, "models": list, "twins": list, "nonproperties": list, "distinct_states": int, "depth": int,
     "temporal": bool,

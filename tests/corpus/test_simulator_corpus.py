@@ -100,6 +100,7 @@ HARMLESS: dict[str, str] = {
         ("alias-elsewhere", "in-place-elsewhere", "view-without-reading-its-base"),
         "what the column of sharing states is false; the run goes by operators and addresses",
     ),
+    "symbolic-offset-that-follows-from-no-slot": "at the planned sizes, which are those of the run, nothing overlaps",
     "empty-arena-with-live-storages": "the arena holds nothing that is run",
     "value-that-a-later-arm-reads-overwritten-by-an-earlier": "outside of a loop nothing runs both arms",
     "returned-value-that-one-arm-does-not-write": "the run compares what the steps of the arm that runs have written",

@@ -1,4 +1,4 @@
-"""Which inputs a plan preserves: by its definition, byte by byte, and of plans that keep all of them.
+"""Which inputs a plan preserves: by its definition (the lemmas of `hulls`), byte by byte, and of plans that keep all.
 
 spec: Z1.1, Z1.2, Z1.3, T1.8, A11.1, V1.17
 """

@@ -45,7 +45,7 @@ def run(written: Written, *changes: Change, permissions: Permissions | None = No
 )
 def test_the_alignment_that_is_named_is_the_one_that_is_wrong(change: Change, text: str) -> None:
     """Another one may well divide the address."""
-    assert next(violations(run(CHAIN, change))).text == text
+    assert text in [violation.text for violation in violations(run(CHAIN, change))]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,7 @@ def test_nothing_that_a_program_started_is_left_after_a_run(wait: str, tmp_path:
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from tmmu.core import children, process
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background
 process.begin()
 thread = threading.Thread(target=lambda: children.run(["sleep", "60"]))
 thread.start()

@@ -265,9 +265,9 @@ def test_what_is_open_or_no_plan_is_not_kept(folder: Path, monkeypatch: pytest.M
 
 
 OTHER: dict[str, Any] = {
+    "bindings.keep_inputs": True,
     "bindings.dims": {"n": 2}, "bindings.shapes": {"x": (1,)}, "bindings.values": {"r": "1"},
     "bindings.defaults": {"d": "1"}, "bindings.donated": ("x",), "bindings.trust_shapes": True,
-    "bindings.keep_inputs": True,
     "bindings.ranges": {"n": (1, 2)}, "bindings.stated": {"y": "bytes:1"}, "bindings.steps": {"n": (1, 2)},
     "require": ("model",), "mode": "forward", "arenas": Configuration((), "tiered"), "fixed": {"x": 64}, "capacity": 7,
     "solving.solvers": ("cvc5",), "solving.timeout": 5.0, "solving.definition_limit": 3, "folders.optimum": "proofs",

@@ -1,6 +1,6 @@
 (** Examples of plan files: one that is read and accepted, what exactly is read of it, and edits that are refused. An
     edit of the decoder that reads another column, or that reads what is not canonical, makes one of them fail.
-    spec: V6.9, V6.16, V6.17 *)
+    spec: V6.9, V6.16, V6.19 *)
 From Coq Require Import ZArith List Bool String.
 From Tmmu Require Import Lists Columns Check Cbor PlanFile Safe Claims CborProof Theorems Table.
 Import ListNotations.

@@ -3,8 +3,8 @@
     [stated] reads allocation and claims from the file, and the permissions from the readers' words: which tensors are
     views and of what, whose place a result may take, what the caller donated, loops, and exclusive branches. The
     permissions are trusted. The plan that it returns has no evidence; [with_evidence] adds it. [accepts_file] is what
-    the program evaluates. Lifetimes without accesses are read alike. A map with a key
-    that is not known is refused, since such a key could change what the others mean. spec: P1.1, P1.2, P2.1, P2.6, V6.17 *)
+    the program evaluates. Lifetimes without accesses are read alike. A map with a key that is not known is refused,
+    since such a key could change what the others mean. spec: P1.1, P1.2, P2.1, P2.6, V6.19 *)
 From Coq Require Import ZArith NArith List Bool String Ascii FMapPositive.
 From Tmmu Require Import Lists Columns Check Cbor.
 Import ListNotations.

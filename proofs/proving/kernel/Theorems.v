@@ -1,8 +1,8 @@
 (** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
-  ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof
-  Cbor PlanFile CborProof.
+  ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
+  PlannedProof Cbor PlanFile CborProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -103,6 +103,16 @@ Theorem linear_scan_is_right_and_has_no_slot_to_spare from l : comes_by_birth fr
      forall t, alive t x = true -> alive t y = true -> False) /\
   (slots_opened l = O \/ exists t, (slots_opened l <= load t l)%nat).
 Proof. exact (linear_scan_spec from l). Qed.
+
+(** The planner's rules for one arena, whatever is asked of it: slots by the linear scan, offsets by prefix sums. *)
+Theorem scan_and_prefix_sums_plan_safely l last base : Asked l last base ->
+  let p := planned l last base in SafeMemory p /\ SlotsTakeTurns p /\ StoragesFitSlots p /\
+  (slots p = 0 \/ exists t, (Z.to_nat (slots p) <= load t (map of_life l))%nat).
+Proof.
+  intros A. split; [apply planned_is_safe, A|]. split; [apply planned_turns, A|]. split; [apply planned_fits, A|].
+  destruct A as (C & _). destruct (linear_scan_spec _ _ C) as (_ & _ & [E|(t & L)]); cbn; [left; rewrite E; reflexivity|].
+  right. exists t. rewrite Nat2Z.id. exact L.
+Qed.
 
 (** * From the bytes of a plan file
 
@@ -225,6 +235,7 @@ Print Assumptions claimed_footprints_hold.
 Print Assumptions no_smaller_footprint.
 Print Assumptions accepted_symbolic_plans_are_safe_at_every_shape.
 Print Assumptions linear_scan_is_right_and_has_no_slot_to_spare.
+Print Assumptions scan_and_prefix_sums_plan_safely.
 Print Assumptions accepted_file_runs_as_private.
 Print Assumptions accepted_file_progresses.
 Print Assumptions accepted_file_is_canonical.

@@ -413,4 +413,13 @@ OF_DEFINITIONS = (
         "k (tensor_arena p i) (address_of p i + x) = k (",
     ),
     ("Inputs", "an input need not be kept", "forall i, is_input i -> is_kept i.", "forall i, is_kept i -> is_kept i."),
+    ("Planned", "storages are in other slots", "(nth (Z.to_nat k) (linear_scan (map of_life l)) O)", "(Z.to_nat k)"),
+    (
+        "Planned",
+        "slots are as large as nothing",
+        "then Z.max (f (request_at k)) most else most",
+        "then most else most",
+    ),
+    ("Planned", "storages begin elsewhere", "(offset_of (slot_of k)) (slot_of k) 0", "0 (slot_of k) 0"),
+    ("Planned", "nothing is asked", "scattered base = false /\\ capacity", "scattered base = true /\\ capacity"),
 )

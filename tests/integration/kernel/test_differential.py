@@ -47,7 +47,7 @@ CLAIMED = {"slot_count", "peak", "capacity"}
 """What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
 NOT_ASKED = (
     "or declare it an input", "which no step writes by the plan", "of the memory",
-    "the arena gradients has the alignment", "requires a base of ",
+    "the arena gradients has the alignment", "requires a base of",
 )  # fmt: skip
 EITHER_IS_RIGHT = ("one slot at two offsets", "is not aligned as its slot", "which the caller writes, but")
 

@@ -1,6 +1,6 @@
 """The kernel's program reads the bytes of the plan file itself, whatever is said of them.
 
-spec: V6.2, V6.16, V6.17, R1.3
+spec: V6.2, V6.16, V6.19, R1.3
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ MAPS = ("", "allocation", "allocation arenas 0", "allocation storages", "allocat
 
 @pytest.mark.parametrize("path", [None, *MAPS])
 def test_optional_keys_are_read_and_unknown_ones_refused(path: str | None) -> None:
-    """spec: V6.17, Z1.2"""
+    """spec: V6.19, Z1.2"""
     plan = plan_with_optional_keys()
     value = at = canonical.decode(file.encode(plan), "plan")
     assert (value["envelope"]["symbolic"], value["allocation"]["arenas"][0]["base_alignment"]) == (True, 8192)
@@ -112,7 +112,7 @@ def test_optional_keys_are_read_and_unknown_ones_refused(path: str | None) -> No
 
 @pytest.mark.checkout
 def test_the_keys_that_it_knows_are_those_of_the_schema() -> None:
-    """In the order of keys in a file. spec: V6.17, R1.1"""
+    """In the order of keys in a file. spec: V6.19, R1.1"""
     theory = (installed.SOURCES / "PlanFile.v").read_text()
     schema = (ROOT / "spec/plan.cddl").read_text()
     known = re.findall(r"KEYS_OF_(\w+) : list string :=\s*\[(.*?)\]", theory, re.DOTALL)

@@ -1,6 +1,6 @@
-"""The linear scan that the theorem is about gives the planner's slots, for each golden graph and for random lifetimes.
+"""The functions that the theorem is about give the planner's slots and offsets, for golden graphs and random requests.
 
-Coq evaluates its function: nothing between it and the theorem is trusted. spec: V6.15, T6.1, T6.2
+Coq evaluates them: nothing between them and the theorem is trusted. spec: V6.15, T6.1, T6.2, A1.1, A1.2
 """
 
 from __future__ import annotations
@@ -16,37 +16,47 @@ import numpy as np
 from proofs.proving.kernel import installed
 from tests.support import golden
 from tests.support.problems import problem
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.layouts.slots import place
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.slots import assign_slots
 from tmmu.plans.sections import Plan
 
-Lifetimes = list[tuple[int, int]]
+Request = tuple[int, int, int, int]
+"""Of a storage: its first and last step, its bytes and its alignment."""
 HEAD = """From Coq Require Import ZArith List.
-From Tmmu Require Import Scan.
+From Tmmu Require Import Lists Columns Scan Planned.
 Import ListNotations.
 Open Scope Z_scope.
+Definition base : arena :=
+  {| capacity := 0; least_alignment := 128; scattered := false; footprint := 0; fullest := 0; peak := 0 |}.
+Definition both (l : list request) : list Z * list Z :=
+  (map Z.of_nat (linear_scan (map of_life l)),
+   if Z.of_nat (length l) <=? SMALL
+   then map (fun k => offset_of l 0 base (slot_of l k)) (run 0 (Z.of_nat (length l))) else []).
 """
+SMALL = 8
+"""The most requests of which offsets are computed: the function says what is meant, and takes the fourth power."""
 
 
-def scanned(lists: list[Lifetimes], folder: Path) -> list[list[int]]:
-    """What Coq computes of each list of lifetimes."""
-    rows = ";\n".join(f"[{'; '.join(f'Life {b} {d}' for b, d in lives)}]" for lives in lists)
-    (folder / "Scan_of.v").write_text(
-        f"{HEAD}Eval vm_compute in map (fun l => map Z.of_nat (linear_scan l)) [{rows}].\n"
+def planned_in_coq(lists: list[list[Request]], folder: Path) -> list[tuple[list[int], list[int]]]:
+    """What Coq computes of each list of requests: slots, and offsets if there are few."""
+    rows = ";\n".join(
+        f"[{'; '.join(f'Request (Life {b} {d}) {size} {to}' for b, d, size, to in asked)}]" for asked in lists
     )
+    (folder / "Scan_of.v").write_text(f"{HEAD.replace('SMALL', str(SMALL))}Eval vm_compute in map both [{rows}].\n")
     whole = installed.folder()
     assert whole is not None  # these tests run if the kernel is built
-    theory = whole / installed.THEORY
-    command = ["coqc", "-q", "-Q", str(theory), "Tmmu", "-w", "none", "Scan_of.v"]
+    command = ["coqc", "-q", "-Q", str(whole / installed.THEORY), "Tmmu", "-w", "none", "Scan_of.v"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    found: list[list[int]] = json.loads(re.sub(r":\s*list.*", "", done.stdout.strip().removeprefix("= "), flags=re.S)
-                                        .replace(";", ","))  # fmt: skip
-    return found
+    text = re.sub(r":\s*list.*", "", done.stdout.strip().removeprefix("= "), flags=re.DOTALL)
+    found = json.loads(text.translate({ord(";"): ",", ord("("): "[", ord(")"): "]"}))
+    return [(slots, offsets) for slots, offsets in found]
 
 
-def lifetimes_and_slots(plan: Plan) -> list[tuple[Lifetimes, list[int]]]:
-    """Of each arena that reuses bytes: the lifetimes in the order in which slots are given out, and the slots.
+def requests_and_answers(plan: Plan) -> list[tuple[list[Request], tuple[list[int], list[int]]]]:
+    """Of each arena that reuses bytes: what is asked, in the order in which slots are given out, and the answers.
 
     An arena with storages that must not alias is left out: those have conflicts beside their lifetimes (T5.2).
     """
@@ -58,34 +68,40 @@ def lifetimes_and_slots(plan: Plan) -> list[tuple[Lifetimes, list[int]]]:
             continue
         rows.sort(key=lambda k: (s.birth[k], -int(s.bytes[k]), names[k].encode()))
         first = min(plan.slots.of[rows].tolist())
-        lives = [(int(s.birth[k]), int(s.death[k])) for k in rows]
-        found.append((lives, [int(plan.slots.of[k]) - first for k in rows]))
+        asked = [(int(s.birth[k]), int(s.death[k]), max(1, int(s.bytes[k])), int(s.alignment[k])) for k in rows]
+        slots = [int(plan.slots.of[k]) - first for k in rows]
+        found.append((asked, (slots, s.offset[rows].tolist() if len(rows) <= SMALL else [])))
     return found
 
 
-def test_the_planners_slots_are_those_of_the_function_that_is_proved(tmp_path: Path) -> None:
+def test_slots_and_offsets_are_those_of_the_functions_that_are_proved(tmp_path: Path) -> None:
     cases = [
         case
         for name in golden.NAMES
         if name not in golden.LARGE
         for _, mode, model, _ in golden.planned(name)
-        for case in lifetimes_and_slots(plan_memory(model, DEFAULT, PlanOptions(mode)).plan)
+        for case in requests_and_answers(plan_memory(model, DEFAULT, PlanOptions(mode)).plan)
     ]
     assert len(cases) > 30
-    assert max(len(lives) for lives, _ in cases) > 70
-    assert scanned([lives for lives, _ in cases], tmp_path) == [slots for _, slots in cases]
+    assert max(len(asked) for asked, _ in cases) > 70
+    assert sum(bool(offsets) for _, (_, offsets) in cases) > 3
+    assert planned_in_coq([asked for asked, _ in cases], tmp_path) == [answer for _, answer in cases]
 
 
-def test_so_are_those_of_random_lifetimes(tmp_path: Path) -> None:
+def test_so_are_those_of_random_requests(tmp_path: Path) -> None:
     rng = random.Random(0)
-    lists = []
+    lists, ours = [], []
     for _ in range(200):
-        births = sorted(rng.randrange(12) for _ in range(rng.randrange(1, 30)))
-        lists.append([(birth, birth + rng.randrange(6)) for birth in births])
-    ours = []
-    for lives in lists:
-        sized = [(birth, death, 1) for birth, death in lives]
-        asked = problem(*sized, names=[f"{k:03}" for k in range(len(sized))])
-        ours.append(list(assign_slots(asked, [0] * len(sized)).slot))
-    assert scanned(lists, tmp_path) == ours
-    assert max(len(set(slots)) for slots in ours) > 5
+        births = sorted(rng.randrange(12) for _ in range(rng.choice((5, SMALL, 30))))
+        asked = [(b, b + rng.randrange(6), rng.choice((1, 64, 1000)), 1 << rng.randrange(10)) for b in births]
+        asked.sort(key=lambda one: (one[0], -one[2]))
+        lists.append(asked)
+        arena = (ArenaConfiguration("activations", tuple(Role), alignment=128),)
+        of = problem(
+            *((b, d, size) for b, d, size, _ in asked), arenas=arena, names=[f"{k:03}" for k in range(len(asked))],
+            alignment=[to for *_, to in asked],
+        )  # fmt: skip
+        slots = assign_slots(of, [0] * len(asked))
+        ours.append((list(slots.slot), list(place(of, slots).offset) if len(asked) <= SMALL else []))
+    assert planned_in_coq(lists, tmp_path) == ours
+    assert max(len(set(slots)) for slots, _ in ours) > 5

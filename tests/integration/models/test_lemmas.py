@@ -70,7 +70,7 @@ def test_invariants_are_inductive_for_all_sizes_and_every_mutant_breaks_one(file
         ("alias_references", "a_tensor_that_is_made_finds_its_bytes_available", "(=> (live t) (= holder (home t)))"),
         ("write_locks", "Take", "(=> (queued t a) (not (locks t a)))"),
         ("sealed_log", "Crash", "(=> (< 0 renamed) named)"),
-        ("sealed_records", "what_is_accepted_is_what_was_written", "(ite (closed f) (length f) (- 1))"),
+        ("sealed_records", "what_is_accepted_is_what_was_written", "(distinct (trailer m) (- 1))"),
         ("cache_growth", "Switch", "(= (token h p) (next (place larger h p)))"),
         ("mapped_regions", "Place", "(distinct r t)"),
         ("eviction", "Evict", "(= k (place (page k)))"),

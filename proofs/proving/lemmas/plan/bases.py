@@ -2,7 +2,7 @@
 
 Addresses are words of 64 bits, and alignments powers of two among them, which the rows of `alignment` show.
 
-Tests: `tests/unit/test_obligations_rows.py`.
+Tests: `tests/unit/test_bases.py`.
 spec: V1.17, V4.3
 """
 

@@ -1,6 +1,6 @@
 """Prove why a few hulls suffice: a write that is clear of a hull is clear of every input in it.
 
-Tests: `tests/unit/test_obligations_rows.py`.
+Tests: `tests/property/test_kept_inputs.py`.
 spec: Z1.1, V4.3
 """
 
