@@ -30,6 +30,7 @@ from tmmu.planner import slots as planned_slots
 from tmmu.planner.layouts import packed as packed_layout
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.sharding import local as sharded
+from tmmu.plans import shapes
 from tmmu.plans.sections import Plan
 from tmmu.testing.strategies.models import models
 from tmmu.testing.strategies.recipes import HOLDERS, KINDS
@@ -85,10 +86,10 @@ TIES = (
     ),
     Tie(
         "prefix_sums",
-        {"DEFINITIONS": prefix_sums.DEFINITIONS}, slots_layout, ties.places_slots,
+        {"DEFINITIONS": prefix_sums.DEFINITIONS}, shapes, ties.places_slots,
         st.lists(st.tuples(st.integers(0, 2), st.integers(1, 600), alignments), max_size=12),
-        (Change("code", "footprint[a] = offsets[-1] + size", "footprint[a] = offsets[-1]"),
-         Change("code", "align_up(footprint[a], alignment)", "footprint[a]"),
+        (Change("code", "footprints[a] = offsets[-1] + size", "footprints[a] = offsets[-1]"),
+         Change("code", "align_up(footprints[a], alignment)", "footprints[a]"),
          Change("lemma", "(footprint (+ (align_up cursor (strictness requests)) (room requests))",
                 "(footprint (align_up cursor (strictness requests))", "DEFINITIONS"),
          Change("lemma", "(placed (+ (align_up cursor (strictness requests)) (room requests))",
@@ -129,7 +130,7 @@ TIES = (
     Tie(
         "execution",
         ties.texts_of(*execution.LEMMAS), slots_layout, ties.keeps_apart, planned("slots"),
-        (Change("code", "offsets[-1] + size", "offsets[-1] + size - 1"),
+        (Change("code", "[found.offset[slot] for", "[max(0, found.offset[slot] - 1) for"),
          Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
                 "tensors_of_storages_that_are_apart_are_apart")),
     ),

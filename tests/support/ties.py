@@ -27,7 +27,7 @@ from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.liveness import analyze
 from tmmu.planner.problem import problem_of_plan
-from tmmu.planner.slots import SlotAssignment, claimed_slots
+from tmmu.planner.slots import claimed_slots
 from tmmu.plans.sections import Plan
 
 Texts = Mapping[str, str]
@@ -93,17 +93,18 @@ def rounds_up(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str |
 def places_slots(texts: Texts, code: ModuleType, example: Sequence[tuple[int, int, int]]) -> str | None:
     """`placed` and `footprint` for each arena; slots are (arena, size, alignment)."""
     arenas = [a for a, _, _ in example]
-    given = SlotAssignment([], arenas, [size for _, size, _ in example], [alignment for _, _, alignment in example])
-    found = code.prefix_sums(given, 3)
+    offsets, footprints = code.prefix_sums(
+        arenas, [size for _, size, _ in example], [alignment for _, _, alignment in example], 3
+    )
     for a in range(3):
         mine = [k for k, arena in enumerate(arenas) if arena == a]
         requests = cells("request", "no_requests", [example[k][1:] for k in mine])
         lemma = Ground(texts["DEFINITIONS"], {"requests": requests})
-        slots = [(found.offset[k], *example[k][1:]) for k in mine]
+        slots = [(offsets[k], *example[k][1:]) for k in mine]
         if rows_of(lemma.value("(placed 0 requests)")) != slots:
             return f"arena {a}: the lemma places {rows_of(lemma.value('(placed 0 requests)'))}, the code {slots}"
-        if lemma.value("(footprint 0 requests)") != found.footprint[a]:
-            return f"arena {a}: another footprint than {found.footprint[a]}"
+        if lemma.value("(footprint 0 requests)") != footprints[a]:
+            return f"arena {a}: another footprint than {footprints[a]}"
     return None
 
 

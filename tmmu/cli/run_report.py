@@ -53,7 +53,8 @@ def _used(found: list[BatchResult]) -> Iterator[tuple[str, int, int]]:
     plan = found[-1].plan
     batches = [each for each in found if each.plan is plan]
     used = zip(*(each.report.touched for each in batches), strict=True)
-    needed = zip(*(each.footprints() for each in batches), strict=True)
+    of_shapes = {tuple(each.shape.items()): each for each in batches}.values()  # batches of one shape need the same
+    needed = zip(*(each.footprints() for each in of_shapes), strict=True)
     for arena, footprints, most in zip(plan.allocation.arenas, needed, used, strict=True):
         yield arena.name, max(most), max(footprints)
 

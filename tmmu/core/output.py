@@ -127,7 +127,9 @@ def print_lines(*lines: str, err: bool = False) -> None:
             word, space, rest = line.partition(" ")
             if is_coloured and word in COLOURS:
                 line = f"\x1b[{COLOURS[word]}m{word}\x1b[0m{space}{rest}"
-            print(line, file=stream, flush=True)
+            print(line, file=stream)
+        if stream is not None:  # the command was started without it
+            stream.flush()
 
 
 COMPARED = 10_000

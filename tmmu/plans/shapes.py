@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from tmmu.core.alignment import align_up
 from tmmu.core.columns import U32, build_column
 from tmmu.core.dims.table import evaluate_rows
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plans.columns import Slots, Storages
+from tmmu.plans.columns import Storages
 from tmmu.plans.sections import Plan, amend_plan
 
 
@@ -25,7 +25,7 @@ def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
 def at_shape(plan: Plan, shape: Mapping[str, int]) -> Plan:
     """Return the plan with `shape` bound: tensors have the sizes there. O(terms + tensors).
 
-    The tensors stay where they are planned. In a symbolic plan storages and slots have the sizes that their tensors
+    Tensors stay at their planned offsets. In a symbolic plan storages and slots have the sizes that their tensors
     need at the shape, and offsets are the prefix sums of these slots. An impossible size (of a wrong plan) is brought
     into the range of sizes; no model has a tensor of such a size. The shape has each open dimension.
     """
@@ -43,7 +43,7 @@ def at_shape(plan: Plan, shape: Mapping[str, int]) -> Plan:
 
 
 def _at_prefix_sums(plan: Plan) -> Plan:
-    """Return a plan whose storages are as large as their tensors, each at the prefix sum of the slots. O(tensors)."""
+    """Return a plan whose storages have the sizes of their tensors, at the prefix sums of the slots. O(tensors)."""
     t, s, slots = plan.allocation.tensors, plan.allocation.storages, plan.slots
     ends = [window + size for window, size in zip(t.window.tolist(), t.bytes.tolist(), strict=True)]
     needed = [0] * len(s)
@@ -53,7 +53,7 @@ def _at_prefix_sums(plan: Plan) -> Plan:
     for slot, size in zip(slots.of.tolist(), needed, strict=True):
         held[slot] = max(held[slot], size)
     slots = replace(slots, bytes=build_column(held, np.uint64))
-    offsets, footprints = prefix_sums(slots, len(plan.allocation.arenas))
+    offsets, footprints = prefix_sums(slots.arena.tolist(), held, slots.alignment.tolist(), len(plan.allocation.arenas))
     storages = replace(
         s,
         bytes=build_column(needed, np.uint64),
@@ -67,10 +67,15 @@ def _at_prefix_sums(plan: Plan) -> Plan:
     return amend_plan(plan, storages=storages, slots=slots, usage=usage)
 
 
-def prefix_sums(slots: Slots, arenas: int) -> tuple[list[int], list[int]]:
-    """Return the offset of each slot behind those before it, and the footprint of each arena. O(slots). spec: A1.1"""
+def prefix_sums(
+    arena: Sequence[int], size_of: Sequence[int], alignment_of: Sequence[int], arenas: int
+) -> tuple[list[int], list[int]]:
+    """Return the offset of each slot behind those before it in its arena, and the footprint of each arena.
+
+    The integers are exact: a sum may exceed 64 bits. O(slots). spec: A1.1
+    """
     offsets, footprints = list[int](), [0] * arenas
-    for a, size, alignment in zip(slots.arena.tolist(), slots.bytes.tolist(), slots.alignment.tolist(), strict=True):
+    for a, size, alignment in zip(arena, size_of, alignment_of, strict=True):
         offsets.append(align_up(footprints[a], alignment))
         footprints[a] = offsets[-1] + size
     return offsets, footprints

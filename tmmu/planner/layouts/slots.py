@@ -6,11 +6,11 @@ slot's offset. spec: A1.1, A1.2, A3.1, A3.2
 
 from __future__ import annotations
 
-from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END, ArenaConfiguration
 from tmmu.planner.layouts.addresses import Addresses, overflow_error
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
+from tmmu.plans import shapes
 
 IN_PLACE = True
 """Whether the layout puts results in place."""
@@ -38,8 +38,4 @@ def slot_addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]
 
 def prefix_sums(slots: SlotAssignment, arenas: int) -> Addresses:
     """Compute `addresses` in exact integers: if they exceed 64 bits, another layout may still fit."""
-    offsets, footprint = list[int](), [0] * arenas
-    for a, size, alignment in zip(slots.arena, slots.bytes, slots.alignment, strict=True):
-        offsets.append(align_up(footprint[a], alignment))
-        footprint[a] = offsets[-1] + size
-    return Addresses(offsets, footprint)
+    return Addresses(*shapes.prefix_sums(slots.arena, slots.bytes, slots.alignment, arenas))
