@@ -25,7 +25,7 @@ from tmmu.core.reading import parse_json, read_file
 
 SUCCESS = "success"
 SIZES = ("ci", "full")
-"""The bounds of a model: those of each run of CI, and larger ones, of which it runs one each day. spec: V6.17"""
+"""The bounds of a model: those that CI always runs, and larger ones. CI runs one larger model each day. spec: V6.17"""
 KINDS: dict[str, type] = {
     "modules": list, "models": list, "twins": list, "nonproperties": list, "distinct_states": int, "depth": int,
     "temporal": bool,
@@ -165,7 +165,7 @@ def _model(module: str, folder: Path, row: Any) -> Run:
 
 
 def _check_fairness(name: str, folder: Path, runs: list[Run]) -> None:
-    """Check that fairness is no stronger than it must be: weak fairness in its place does not suffice."""
+    """Check that each strong fairness is needed: with weak fairness in its place some property fails."""
     file = folder / f"{name}.tla"
     try:
         text = read_file(file, LIMIT).decode()

@@ -79,7 +79,7 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
     if bound := _bound(given):
         yield bound
     if given.get("symbolic"):
-        yield "a run puts slots one behind the other, as large as they must be at its shape"
+        yield "a run puts slots one behind the other, with the sizes that its shape needs"
     if given["defaults"]:
         yield f"defaults {_pairs(given['defaults'])}"
     if given["donated"]:

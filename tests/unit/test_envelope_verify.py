@@ -291,7 +291,7 @@ def test_a_symbolic_plan_says_so_and_has_slots() -> None:
 
 
 def two_slots(**options: Any) -> Plan:
-    """A plan with two slots, the first of which has another size at each shape."""
+    """A plan with two slots. At each shape they have another size."""
     model = text_model("dim m 1 64", "node a MatMul x -> a", "node b MatMul a -> b", outputs="b", each="u8 m")
     return plan_memory(model, options=PlanOptions(**options)).plan
 

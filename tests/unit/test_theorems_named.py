@@ -1,4 +1,4 @@
-"""The table of what the kernel's theorems include names every obligation and every theorem. spec: V6.17, V6.18"""
+"""The table of obligations and theorems in `soundness.md` names all of both. spec: V6.17, V6.18"""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def rows(text: str) -> list[list[str]]:
 
 
 def objections(text: str) -> list[str]:
-    """What is wrong with the table: an obligation or a theorem that is missing, or a name of neither."""
+    """Return the errors of the table: an obligation or a theorem that is missing, or a name of neither."""
     found = rows(text)
     listed = {name for row in found for name in re.findall(r"`(\w+)`", row[0])}
     named = {name for row in found for name in re.findall(r"`(\w+)`", row[2])}
     paragraph = text.partition("| obligation or feature |")[0].rpartition("Each obligation of a verdict")[2]
     named |= {name for name in re.findall(r"`(\w+)`", paragraph) if "_" in name} - {"accepted_plans"}
     wrong = [f"{name} has no row" for name in {o.value for o in Obligation} - listed]
-    wrong += [f"{name} is no theorem" for name in named - THEOREMS]
+    wrong += [f"{name} is not a theorem" for name in named - THEOREMS]
     wrong += [f"the theorem {name} is not named" for name in THEOREMS - named]
     return wrong + [f"{row[0]} is inside, and no theorem is named" for row in found if row[1] == "yes" and not row[2]]
 

@@ -66,7 +66,7 @@ class Spoken:
         if folders.find_program(command[0]) is None:
             if os.path.isfile(command[0]):
                 raise click.UsageError(
-                    f"{command[0]!r} is no program: make it executable (chmod +x), or name it behind its interpreter"
+                    f"{command[0]!r} is not executable: chmod +x it, or name its interpreter before it"
                 )
             raise click.UsageError(f"there is no program {command[0]!r}")
         if not self.batch:

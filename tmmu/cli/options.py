@@ -172,7 +172,7 @@ order = click.option(
 
 @dataclass(frozen=True)
 class RangeOptions:
-    """What is planned where dimensions have ranges."""
+    """The options for models whose dimensions have ranges."""
 
     replan_policy: str
     symbolic: bool

@@ -179,7 +179,7 @@ def _check_scope(plan: Plan) -> None:
         return TmmuError(code, what, place="the plan", fix=fix, mode="inference")
 
     if plan.envelope is not None:
-        fix = "plan for one size (--dim NAME=SIZE), or with --symbolic for the offsets alone"
+        fix = "plan for one size (--dim NAME=SIZE), or with --symbolic, for offsets without kernels"
         raise refuse("MODE_VIOLATION", "its sizes are open", fix)
     if plan.shards is not None or (plan.provenance is not None and plan.provenance.world_size > 1):
         raise refuse("MODE_VIOLATION", "it is the plan of one rank", "plan the whole model")

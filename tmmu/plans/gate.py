@@ -115,7 +115,7 @@ def from_object(value: Any) -> StatedPlan | StatedBuffers:
             shards = _shards(value["shards"], len(allocation.tensors), axes)
     envelope = _envelope(value["envelope"], len(allocation.tensors)) if "envelope" in value else None
     if origin is None and envelope is not None and envelope.symbolic:
-        raise plan_error("envelope.symbolic", "offsets follow from slots, and there is no provenance with slots")
+        raise plan_error("envelope.symbolic", "offsets follow from slots, and the plan has no provenance with slots")
     if origin is not None and envelope is not None and (both := origin.bindings.dims.keys() & envelope.ranges.keys()):
         raise plan_error("envelope.ranges", f"{min(both)!r} is bound already")
     return StatedPlan(Plan(allocation, claims, origin, shards, envelope), hashes)

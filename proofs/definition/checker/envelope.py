@@ -42,7 +42,7 @@ def violations(plan: Plan) -> Iterator[Violation]:
 
 
 def _prefix_sums(plan: Plan) -> Iterator[Violation]:
-    """Yield what keeps the offsets from being the prefix sums of the slots."""
+    """Yield each storage whose offset is not the prefix sum of the slots, or a field that contradicts the rule."""
     stated = {
         "layout": (plan.origin.layout, "slots"),
         "fixed": (", ".join(plan.origin.fixed), ""),

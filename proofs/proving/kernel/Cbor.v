@@ -1,8 +1,8 @@
 (** Canonical CBOR (RFC 8949, deterministic form) with the tags of typed arrays (RFC 8746): a decoder, which is evaluated,
-    and an encoder, which states what canonical means. [CborProof.v] proves that whatever the decoder reads is what the
-    encoder writes. spec: R1.1, R1.3, R1.4, R1.7
+    and an encoder, which defines canonical. [CborProof.v] proves that the encoder writes each value that the decoder
+    reads as the same bytes. spec: R1.1, R1.3, R1.4, R1.7
 
-    Strings and columns are not copied: the decoder returns where they are in the file. *)
+    Strings and columns are not copied: the decoder returns their positions in the file. *)
 From Coq Require Import ZArith List Bool Sorted.
 From Tmmu Require Import Lists.
 Import ListNotations.
@@ -202,7 +202,7 @@ Definition DEPTH : nat := 16.
 Definition decoded : option (item span) :=
   match item_at DEPTH 0 with Some (i, stop) => if stop =? size f then Some i else None | None => None end.
 
-(** * What the spans of an item stand for *)
+(** * The values of an item's spans *)
 
 Fixpoint bytes_from (n : nat) (at_ : Z) : content := match n with O => [] | S n' => byte f at_ :: bytes_from n' (at_ + 1) end.
 Definition slice (start stop : Z) : content := bytes_from (Z.to_nat (stop - start)) start.

@@ -1,4 +1,5 @@
-(** Whatever the decoder of [Cbor.v] reads is what its encoder writes, so that no two files have one meaning. *)
+(** The encoder of [Cbor.v] writes each value that its decoder reads as the same bytes, so that no two files have one
+    meaning. *)
 From Coq Require Import ZArith List Bool Lia Sorted.
 From Tmmu Require Import Lists Cbor.
 Import ListNotations.
@@ -177,7 +178,7 @@ Lemma all_app {A} (P : A -> Prop) l a :
   fold_right (fun x all => P x /\ all) True l -> P a -> fold_right (fun x all => P x /\ all) True (l ++ [a]).
 Proof. induction l; cbn; intuition. Qed.
 
-(** What is read is written so, byte for byte. *)
+(** A value that was read is written as the same bytes. *)
 Theorem item_is_canonical depth : forall at_ i next, item_at depth at_ = Some (i, next) ->
   at_ < next /\ next <= size f /\ slice at_ next = encode (contents i) /\ Ordered (contents i).
 Proof.

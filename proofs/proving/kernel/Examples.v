@@ -284,7 +284,7 @@ Proof.
   intros [X A]. unfold is_exclusive in X. cbn in X. assert (x = 0) as -> by lia. cbn in A. intuition congruence.
 Qed.
 
-(** The ways to a step of [branching]: the step before, and what is written. *)
+(** The ways to a step of [branching]: the step before, and the tensors that are written. *)
 Lemma ways_of_branching c l m n : Path q (Chosen q c) l m n ->
   (n = 0 /\ m = -1 \/ n = 1 /\ m = 0 \/ n = 2 /\ m = 0 \/ n = 3 /\ (m = 1 \/ m = 2) \/ 4 <= n < 7 /\ m = n - 1) /\
   (0 <= m -> In m l) /\ (4 <= n -> In 3 l).
@@ -540,7 +540,7 @@ Proof.
   - cbn in *. destruct (registers bool unit s). auto.
 Qed.
 
-(** A run of this program from the beginning, at which there is no value. *)
+(** A run of this program from the beginning. No tensor has a value then. *)
 Definition nothing : private_machine bool unit :=
   Private bool unit (State bool (-1) (fun _ _ => False) (fun _ _ => false)) tt.
 Definition counts := runs bool looping unit (fun _ => True) counting nothing.
@@ -636,7 +636,7 @@ Print Assumptions fused_steps_are_computed.
 Print Assumptions counting_is_local.
 Print Assumptions loops_run.
 
-(** * Inputs that are kept (Z1). An input and a result of its own, with or without the caller's read after the last step. *)
+(** * Inputs that are kept (Z1): an input and a result that share no byte, with or without the caller's read at the end *)
 From Tmmu Require Import Inputs InputsProof.
 
 Definition with_input (kept : bool) : plan := small 1 2 [Storage 0 1 1 0 0 0 0 0; Storage 0 1 1 0 0 1 1 1]

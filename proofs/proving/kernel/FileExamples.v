@@ -59,7 +59,7 @@ Definition evidence : Z -> Z := table
    0; 2; 4; 4; 5; 2; 1; 0; 2; 3; 0; 0; 0; 1; 0; 0; 2; 0; 2; 2; 0; 1; 1; 2; 2; 4; 5; 0; 1; 2; 4; 5; 2; 1; 0; 3; 4;
    0; 0; 0; 0; 0; 0; 1; 2; 0; 3; 1; 2; 3; 3; 3; 0; 1; 1; 3; 4; 0; 1; 2; 3; 4; 0; 1; 3; 4; 5; 0; 1; 2; 3; 4].
 
-(** The file is read, and what is read is what was written. *)
+(** The file is read, and the value is the one that was written. *)
 Example small_file_is_read :
   match decoded (source_of small_bytes) with Some i => Some (contents (source_of small_bytes) i) | None => None end
   = Some small_file.
@@ -69,7 +69,7 @@ Definition accepted (bytes_ : content) : bool := accepts_file (source_of bytes_)
 Example small_file_is_accepted : accepted small_bytes = true.
 Proof. vm_compute. reflexivity. Qed.
 
-(** * What is read of it *)
+(** * The plan that it states *)
 
 Definition read {A} (part : plan -> A) (bytes_ : content) (permission_ : Z -> Z) : option A :=
   match stated (source_of bytes_) permission_ with Some p => Some (part p) | None => None end.
@@ -89,8 +89,8 @@ Example its_tensors : read (fun p => map (tensor_at p) (run 0 (tensors p))) smal
    Tensor 3 0 12 4 2 2 2 (-1) 0 (-1) true false false false 2 2 4 0].
 Proof. vm_compute. reflexivity. Qed.
 
-(** Steps; and loops, exclusive nodes and takes that other permissions name, under which nothing but a may be taken in
-    place. Optimizer state that is not donated is returned. *)
+(** Steps; and loops, exclusive nodes and takes of other permissions, which let only a be taken in place. Optimizer state
+    that is not donated is returned. *)
 Definition other_permission : Z -> Z := table
   [1; 5; 1; 1; 2; 1;  0; 0; 0; 0; 0;  0; 0; 0; 0; 0;  0; 0; 0; 0; 2;  0; 0; 0; 0; 0;  0; 2;  0; 2; 0; 2; 1; 2;  4; 1].
 Example its_steps :

@@ -22,7 +22,7 @@ Variable p : plan.
 Definition is_input (i : Z) : Prop := is_tensor p i /\ writer (tensor_at p i) = -1 /\ donated (tensor_at p i) = false.
 Definition is_kept (i : Z) : Prop := is_input i /\ returned (tensor_at p i) = true.
 
-(** The byte at an address of an arena is one that step [n] writes: it is of a result that is no view. *)
+(** The byte at an address of an arena is one that step [n] writes: it is of a result that is not a view. *)
 Definition written_by (n arena address : Z) : Prop := exists w x, step_writes p n w /\ ~ is_view p w /\ inside p w x /\
   arena = tensor_arena p w /\ address = address_of p w + x.
 

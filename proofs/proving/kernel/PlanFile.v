@@ -145,7 +145,7 @@ Definition arena_of_entries (l : entries) (u : use) : option (arena * bool) :=
   Some ({| capacity := room; least_alignment := aligned; scattered := spread; footprint := used u;
            fullest := at_fullest u; peak := at_peak u |}, reused).
 Definition no_arena : arena * bool := (Arena 0 0 false 0 (-1) (-1), false).
-(** The arenas by row, of which the first is at 1, with the claims about them, if there are any. *)
+(** The arenas by row, with the claims about them, if there are any. The first is at 1. *)
 Fixpoint arenas_of (l : list (item span)) (claimed : option (list use)) (next : positive)
   (found : PositiveMap.t (arena * bool)) : option (PositiveMap.t (arena * bool)) :=
   match l, claimed with
@@ -247,7 +247,7 @@ Definition tensors_of (l : entries) (rows : Z) (permission : Z -> Z) : option (Z
        operand := permission (c2 + i) - 1; returned := is_returned (role i) (flags i) given; donated := given;
        scratch := role i =? SCRATCH; handed := false; made := step; needed := step; root := i; place := 0 |}).
 
-(** What is at the top of a file. Nothing is read of provenance and shards, and nothing but its keys of the envelope. *)
+(** The entries at the top of a file. Provenance and shards are not read, and of the envelope only its keys. *)
 Definition top_of_file : option entries :=
   let* whole := decoded f in
   let* top := match whole with Map m => Some m | _ => None end in
@@ -350,7 +350,7 @@ Definition accepts_file (f : source) (permission evidence : Z -> Z) : bool :=
 Definition accepts_lifetimes_file (f : source) (evidence : Z -> Z) : bool :=
   match stated_lifetimes f with Some m => check_lifetimes (lifetimes_with_evidence m evidence) | None => false end.
 
-(** * Evidence is no part of a plan *)
+(** * Evidence is not a part of a plan *)
 
 (** Two plans that differ at most in evidence. *)
 Definition SameStorage (s t : storage) : Prop :=

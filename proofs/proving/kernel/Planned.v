@@ -5,7 +5,7 @@ From Tmmu Require Import Lists Columns Check Safe Claims Scan Symbolic.
 Import ListNotations.
 Open Scope Z_scope.
 
-(** What is asked of one storage. *)
+(** The request for one storage. *)
 Record request := Request { of_life : life; room_of : Z; alignment_of : Z }.
 Definition nothing : request := Request (Life 0 0) 0 1.
 
@@ -21,7 +21,7 @@ Definition largest (f : request -> Z) (least s : Z) : Z :=
   fold_right (fun k most => if slot_of k =? s then Z.max (f (request_at k)) most else most) least
     (run 0 (Z.of_nat (length l))).
 
-(** The slots alone decide the offsets; [k_offset] and [k_place] are evidence, which is not asked for here. *)
+(** Offsets depend only on the slots. [k_offset] and [k_place] are evidence, which is not needed here. *)
 Definition slots_planned : memory :=
   {| steps := last; storages := Z.of_nat (length l); slots := Z.of_nat (slots_opened (map of_life l)); arenas := 1;
      by_slots := true; storage_at := fun _ => Storage 0 0 1 0 0 0 0 0;

@@ -156,7 +156,7 @@ Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
      In b (reads p (made (tensor_at p v)))) /\
   (forall n, is_step p n -> step_writes n v -> n = made (tensor_at p v)).
 
-(** Tensor [i] shows the bytes of [r], which is no view: directly, or through other views. *)
+(** Tensor [i] shows the bytes of [r], which is not a view: directly, or through other views. *)
 Inductive Shows : Z -> Z -> Prop :=
   | itself : forall i, ~ is_view i -> Shows i i
   | through : forall i r, is_view i -> Shows (base (tensor_at p i)) r -> Shows i r.

@@ -20,7 +20,7 @@ Fixpoint occupy (j : nat) (d : Z) (ends : list Z) : list Z :=
   | _ :: ends', O => d :: ends'
   | e :: ends', S j' => e :: occupy j' d ends'
   end.
-(** The slot of each storage, in the order in which they come, and how each slot ends. *)
+(** The slots of the storages, in the order of their births, and the last step of each slot. *)
 Fixpoint scan (ends : list Z) (l : list life) : list nat * list Z :=
   match l with
   | [] => ([], ends)

@@ -1,4 +1,4 @@
-(** Symbolic plans: at each shape, each slot is as large as it must be there, and slots are one behind the other. If the
+(** Symbolic plans: at each shape the slots have the sizes that their storages need there, one behind the other. If the
     offsets of a plan are the prefix sums of its slots, they are too at each shape, with the sizes there.
     [SymbolicProof.v] proves that storages are then as safe as those of the plan. R6.15 *)
 From Coq Require Import ZArith List Bool.

@@ -60,7 +60,7 @@ let of_words word digest =
       ~inputs:(if lifetimes then None else Some (Checker.plan_of word))
   else reject kind digest (Checker.failing word)
 
-(* The number of the part that fails if the bytes are no plan. *)
+(* The number of the part that fails if the bytes do not state a plan. *)
 let not_stated = Z.of_int 9
 
 let of_file file permission evidence digest =

@@ -37,7 +37,7 @@ Definition both (l : list request) : list Z * list Z :=
    then map (fun k => offset_of l 0 base (slot_of l k)) (run 0 (Z.of_nat (length l))) else []).
 """
 SMALL = 8
-"""The most requests of which offsets are computed: the function says what is meant, and takes the fourth power."""
+"""Offsets are computed for at most so many requests: the time of their definition grows with the fourth power."""
 
 
 def planned_in_coq(lists: list[list[Request]], folder: Path) -> list[tuple[list[int], list[int]]]:
@@ -56,7 +56,7 @@ def planned_in_coq(lists: list[list[Request]], folder: Path) -> list[tuple[list[
 
 
 def requests_and_answers(plan: Plan) -> list[tuple[list[Request], tuple[list[int], list[int]]]]:
-    """Of each arena that reuses bytes: what is asked, in the order in which slots are given out, and the answers.
+    """Of each arena that reuses bytes: the requests by birth, and their slots and offsets.
 
     An arena with storages that must not alias is left out: those have conflicts beside their lifetimes (T5.2).
     """

@@ -141,7 +141,7 @@ def proofs_of(lemmas: Sequence[Lemma], text: str) -> dict[str, list[Query]]:
 
 
 def _check_name(lemma: Lemma, earlier: Mapping[str, Lemma]) -> None:
-    """Check that no lemma proved before has this name, so that what a lemma uses is what was proved."""
+    """Check that no lemma proved before has this name, so that a lemma uses the one that was proved."""
     if lemma.name in earlier:
         raise NoInduction(f"two lemmas have the name {lemma.name}")
 
