@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from tmmu.cli import envelopes
+from tmmu.core.columns import find_distinct
 from tmmu.core.output import count_noun, format_size, list_names
 from tmmu.core.vocabulary import Shares
 from tmmu.planner.aliasing import RefusedHint
@@ -80,7 +79,7 @@ def hints(plan: Plan, refused: Sequence[RefusedHint]) -> str:
 def pools(plan: Plan, arena: int) -> int:
     """How many pools an arena of a plan with pools has: its storages begin at that many offsets."""
     s = plan.allocation.storages
-    return len(np.unique(s.offset[s.arena == arena]))
+    return len(find_distinct(s.offset[s.arena == arena])[0])
 
 
 def remarks(plan: Plan) -> Iterator[str]:
