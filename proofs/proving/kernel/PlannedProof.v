@@ -23,9 +23,9 @@ Qed.
 Section Planned.
 Variable l : list request.
 Variable last : Z.
-Variable base : arena.
-Hypothesis asked : Asked l last base.
-Local Notation p := (planned l last base).
+Variable space : arena.
+Hypothesis asked : Asked l last space.
+Local Notation p := (planned l last space).
 Local Notation lives := (map of_life l).
 
 Lemma slot_chosen k : 0 <= k < Z.of_nat (length l) ->
@@ -77,16 +77,16 @@ Proof.
   apply (T (Z.to_nat k) (Z.to_nat m) _ _ _ X Y ltac:(lia) S S' n); unfold alive; apply andb_true_intro; split; apply Z.leb_le; lia.
 Qed.
 
-Lemma planned_alignment s : PowerOfTwo (largest l alignment_of (least_alignment base) s).
+Lemma planned_alignment s : PowerOfTwo (largest l alignment_of (least_alignment space) s).
 Proof.
-  destruct asked as (_ & R & B & _). apply largest_spec; [exact B|]. intros k K. apply R, request_in, K.
+  destruct asked as (_ & R & B & _). apply largest_spec; [apply B|]. intros k K. apply R, request_in, K.
 Qed.
 
 Lemma planned_fits : StoragesFitSlots p.
 Proof.
   intros k K. unfold is_storage in K. cbn in *. destruct (slot_chosen k K) as (_ & _ & _ & _ & S).
   destruct (largest_spec room_of 0 (slot_of l k)) as (_ & Z1 & _).
-  destruct (largest_spec alignment_of (least_alignment base) (slot_of l k)) as (A1 & A2 & _).
+  destruct (largest_spec alignment_of (least_alignment space) (slot_of l k)) as (A1 & A2 & _).
   repeat split; try lia; auto using planned_alignment.
 Qed.
 
@@ -102,7 +102,7 @@ Lemma planned_slots_aligned s : 0 <= s < slots p -> 1 <= k_alignment (slot_at p 
 Proof. intros _. apply power_positive. apply planned_alignment. Qed.
 
 Lemma planned_offset s : 0 <= s < slots p ->
-  0 <= offset_of l last base s /\ (k_alignment (slot_at p s) | offset_of l last base s).
+  0 <= offset_of l last space s /\ (k_alignment (slot_at p s) | offset_of l last space s).
 Proof.
   intros S. destruct (slot_offset p planned_slots_aligned _ _ planned_shape s S) as [[L _] D]. auto.
 Qed.
@@ -116,11 +116,18 @@ Proof.
   destruct I as [->|I]; [exact H|]. specialize (IH _ C x I). lia.
 Qed.
 
+Lemma slots_end s : 0 <= s < slots p -> offset_of l last space s + k_bytes (slot_at p s) <= footprint_of l last space.
+Proof.
+  intros S. unfold footprint_of. assert (I : In s (run 0 (slots p))) by (apply run_spec; lia). cbn in *.
+  induction (run 0 (Z.of_nat (slots_opened lives))) as [|t r IH]; [destruct I|]. cbn in *.
+  destruct I as [->|I]; [lia|]. specialize (IH I). lia.
+Qed.
+
 Lemma planned_well : WellPlaced p.
 Proof.
   intros k K. destruct (planned_fits k K) as (S & _ & B & P & A & A'). destruct (planned_offset _ S) as [O D].
-  destruct asked as (C & R & Pb & Sc & Cap & Fits). specialize (Fits _ S). unfold is_storage in K. cbn in K.
-  destruct (R _ (request_in k K)) as (Z & Pa & E). pose proof (comes_within _ _ C (of_life (request_at l k))
+  destruct asked as (C & R & [Pb _] & Sc & Cap & Fits). pose proof (slots_end _ S). unfold is_storage in K. cbn in K.
+  destruct (R _ (request_in k K)) as (Z & [Pa _] & E). pose proof (comes_within _ _ C (of_life (request_at l k))
     ltac:(apply in_map, request_in; exact K)) as Bd. cbv zeta. cbn in *. unfold last_step, limit. cbn. rewrite Sc.
   repeat split; try lia; auto.
   - apply Z.divide_trans with (2 := D). apply power_divides; auto.
@@ -145,10 +152,10 @@ Example three_are_planned : map (fun k => (slot_of three k, offset_of three 4 ro
 Proof. reflexivity. Qed.
 Example three_are_asked : Asked three 4 roomy.
 Proof.
-  repeat split; cbn; try lia.
-  - destruct H as [<-|[<-|[<-|[]]]]; cbn; lia.
-  - destruct H as [<-|[<-|[<-|[]]]]; [exists 4|exists 6|exists 4]; split; try lia; reflexivity.
-  - destruct H as [<-|[<-|[<-|[]]]]; cbn; lia.
-  - exists 7. split; [lia | reflexivity].
-  - intros s [L H]. cbn in H. assert (s = 0 \/ s = 1) as [->| ->] by lia; vm_compute; discriminate.
+  assert (P : forall k, 0 <= k < 64 -> Alignment (2 ^ k)).
+  { intros k K. split; [exists k; split; [lia | reflexivity] | apply Z.pow_lt_mono_r; lia]. }
+  split; [cbn; lia|]. split; [|split; [exact (P 7 ltac:(lia))|]].
+  - intros r [<-|[<-|[<-|[]]]]; (split; [cbn; lia|split; [|cbn; lia]]); [exact (P 4 ltac:(lia)) | exact (P 6 ltac:(lia)) |
+      exact (P 4 ltac:(lia))].
+  - split; [reflexivity|]. split; [reflexivity|]. vm_compute. discriminate.
 Qed.

@@ -39,7 +39,7 @@ Definition Ends (g : given) (ends : list Z) : Prop :=
   (forall j e, nth_error ends j = Some e -> exists x, In (x, j) g /\ dies x = e) /\
   (forall x j, In (x, j) g -> exists e, nth_error ends j = Some e /\ dies x <= e).
 Definition Enough (g : given) (ends : list Z) : Prop :=
-  ends = [] \/ exists t, (length ends <= load t (map fst g))%nat.
+  ends = [] \/ exists t, In t (map born (map fst g)) /\ (length ends <= load t (map fst g))%nat.
 
 Lemma load_app t l m : load t (l ++ m) = (load t l + load t m)%nat.
 Proof. unfold load. rewrite filter_app, app_length. reflexivity. Qed.
@@ -106,9 +106,10 @@ Proof.
   intros E M B O j. destruct (ends_step g ends x E) as (J & _). fold j in J. right. rewrite map_app. cbn [map fst].
   destruct (free_or_new (born x) ends) as [(e & N & _)|[N F]]; fold j in N.
   - assert (L : (j < length ends)%nat) by (apply nth_error_Some; congruence).
-    destruct M as [->|(t & M)]; [cbn in L; lia|]. exists t.
+    destruct M as [->|(t & I & M)]; [cbn in L; lia|]. exists t. split; [rewrite map_app; apply in_or_app; auto|].
     rewrite occupied_length by exact J. destruct (Nat.eqb_spec j (length ends)); [lia|]. rewrite load_app. lia.
-  - exists (born x). pose proof (all_slots_live g ends (born x) E F B) as A.
+  - exists (born x). split; [rewrite map_app; apply in_or_app; right; left; reflexivity|].
+    pose proof (all_slots_live g ends (born x) E F B) as A.
     rewrite occupied_length by exact J. destruct (Nat.eqb_spec j (length ends)); [|lia]. rewrite load_app.
     assert (R : load (born x) [x] = 1%nat); [|lia]. unfold load, alive. cbn.
     rewrite (proj2 (Z.leb_le (born x) (born x))), (proj2 (Z.leb_le (born x) (dies x))) by lia. reflexivity.
@@ -137,7 +138,7 @@ Lemma linear_scan_spec from l : comes_by_birth from l ->
   (forall i k x y s, nth_error l i = Some x -> nth_error l k = Some y -> i <> k ->
      nth_error (linear_scan l) i = Some s -> nth_error (linear_scan l) k = Some s ->
      forall t, alive t x = true -> alive t y = true -> False) /\
-  (slots_opened l = O \/ exists t, (slots_opened l <= load t l)%nat).
+  (slots_opened l = O \/ exists t, In t (map born l) /\ (slots_opened l <= load t l)%nat).
 Proof.
   intros C. unfold linear_scan, slots_opened.
   pose proof (scan_keeps l [] [] from) as H. destruct (scan [] l) as [chosen last]. cbn in *. destruct H as (T & M & N).

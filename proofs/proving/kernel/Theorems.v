@@ -2,7 +2,7 @@
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
   ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
-  PlannedProof Cbor PlanFile CborProof.
+  PlannedProof PlannedChecked Cbor PlanFile CborProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -101,18 +101,38 @@ Theorem linear_scan_is_right_and_has_no_slot_to_spare from l : comes_by_birth fr
   (forall i k x y s, nth_error l i = Some x -> nth_error l k = Some y -> i <> k ->
      nth_error (linear_scan l) i = Some s -> nth_error (linear_scan l) k = Some s ->
      forall t, alive t x = true -> alive t y = true -> False) /\
-  (slots_opened l = O \/ exists t, (slots_opened l <= load t l)%nat).
+  (slots_opened l = O \/ exists t, In t (map born l) /\ (slots_opened l <= load t l)%nat).
 Proof. exact (linear_scan_spec from l). Qed.
 
-(** The planner's rules for one arena, whatever is asked of it: slots by the linear scan, offsets by prefix sums. *)
-Theorem scan_and_prefix_sums_plan_safely l last base : Asked l last base ->
-  let p := planned l last base in SafeMemory p /\ SlotsTakeTurns p /\ StoragesFitSlots p /\
-  (slots p = 0 \/ exists t, (Z.to_nat (slots p) <= load t (map of_life l))%nat).
+(** The planner's rules for one arena: slots by the linear scan, offsets by prefix sums. Whatever is asked of them, the
+    checker accepts the planned memory, its slots, its footprint, that no fewer slots would do, and that it is symbolic,
+    with the evidence that the functions compute. *)
+Theorem planned_memory_is_accepted l last space : Asked l last space -> let p := planned l last space in
+  check_lifetimes p = true /\ slots_ok p = true /\ footprints_ok p = true /\
+  full p 0 (fullest (arena_at p 0)) = true /\ symbolic_ok p = true.
 Proof.
-  intros A. split; [apply planned_is_safe, A|]. split; [apply planned_turns, A|]. split; [apply planned_fits, A|].
-  destruct A as (C & _). destruct (linear_scan_spec _ _ C) as (_ & _ & [E|(t & L)]); cbn; [left; rewrite E; reflexivity|].
-  right. exists t. rewrite Nat2Z.id. exact L.
+  intros A. split; [apply planned_lifetimes_checked, A|]. split; [apply planned_slots_ok, A|].
+  split; [apply planned_footprint_ok, A|]. split; [apply planned_full, A | apply planned_symbolic_ok, A].
 Qed.
+
+(** So it has the meaning of all of these. *)
+Theorem scan_and_prefix_sums_plan_safely l last space : Asked l last space ->
+  let p := planned l last space in SafeMemory p /\ SlotsTakeTurns p /\ StoragesFitSlots p /\ FootprintsHold p /\
+  FewestSlots p 0 /\ SafeAtEveryShape p.
+Proof.
+  intros A p. destruct (planned_memory_is_accepted _ _ _ A) as (L & S & F & T & Y). fold p in L, S, F, T, Y.
+  assert (M : memory_ok p = true) by (apply planned_memory_ok, A). split; [apply lifetimes_sound, L|].
+  split; [apply slots_take_turns; assumption|]. split; [apply storages_fit_slots; assumption|].
+  split; [apply footprints_hold, F|]. split; [eapply fewest_slots_spec; eassumption|].
+  apply symbolic_is_safe_at_every_shape; assumption.
+Qed.
+
+(** The same of programs without loops and branches whose tensors have a storage each: the checker accepts the plan if
+    lifetimes cover what the steps read and write. *)
+Theorem planned_programs_are_accepted l last space given_ returned_ reads_ :
+  Asked l last space -> Covered l last space given_ returned_ reads_ ->
+  check (planned_plan l last space given_ returned_ reads_) = true.
+Proof. intros A C. apply planned_checked; assumption. Qed.
 
 (** * From the bytes of a plan file
 
@@ -235,7 +255,9 @@ Print Assumptions claimed_footprints_hold.
 Print Assumptions no_smaller_footprint.
 Print Assumptions accepted_symbolic_plans_are_safe_at_every_shape.
 Print Assumptions linear_scan_is_right_and_has_no_slot_to_spare.
+Print Assumptions planned_memory_is_accepted.
 Print Assumptions scan_and_prefix_sums_plan_safely.
+Print Assumptions planned_programs_are_accepted.
 Print Assumptions accepted_file_runs_as_private.
 Print Assumptions accepted_file_progresses.
 Print Assumptions accepted_file_is_canonical.
