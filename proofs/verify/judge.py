@@ -210,8 +210,7 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     stated, digest = subject.stated, subject.stated.hashes["file_digest"]
     result.kernel, outcomes = dict(answers.kernel), answers.outcomes
     if isinstance(subject, Subject) and subject.plan.envelope is not None and result.kernel["answer"] == "accepted":
-        is_fixed = subject.model is not None or not _has_windows(subject)
-        result.kernel["every_shape"] = is_fixed and not subject.plan.envelope.symbolic
+        result.kernel["every_shape"] = subject.model is not None or not _has_windows(subject)
     conclude(result, stated.plan, outcomes, options, _fate(subject))
     if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, StatedPlan))

@@ -419,7 +419,10 @@ def playing(folder: Path, script: str) -> Path:
     return path
 
 
-ACCEPTED = f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints unclaimed; echo inputs false"
+ACCEPTED = (
+    f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints unclaimed; echo inputs false; "
+    "echo symbolic unclaimed"
+)
 
 
 @pytest.mark.parametrize(
@@ -490,8 +493,10 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
     name, sources = plan.allocation.arenas[used[0]].name, {"sources": installed.digest()}
     first = "accepted accesses {digest}"
 
-    def shown(slots: str, footprints: str, fewest: str, least: str, inputs: str = "true") -> str:
-        lines = [first, f"slots {slots}", f"footprints {footprints}", f"inputs {inputs}"]
+    def shown(
+        slots: str, footprints: str, fewest: str, least: str, inputs: str = "true", symbolic: str = "unclaimed"
+    ) -> str:
+        lines = [first, f"slots {slots}", f"footprints {footprints}", f"inputs {inputs}", f"symbolic {symbolic}"]
         for i in range(len(plan.allocation.arenas)):
             claims = (fewest, least) if i in used else ("false", "false")
             lines.append(f"arena {i} fewest_slots {claims[0]} least_footprint {claims[1]}")
@@ -509,6 +514,8 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
         (shown("true", "true", "true", "true"), {"answer": "accepted"} | both),
         (shown("unclaimed", "unclaimed", "unclaimed", "unclaimed"), {"answer": "accepted"} | none),
         (shown("true", "true", "true", "true", "false"), {"answer": "accepted"} | both | {"inputs_kept": False}),
+        (shown("true", "true", "true", "true", symbolic="true"), {"answer": "accepted"} | both | {"symbolic": True}),
+        (shown("true", "true", "true", "true", symbolic="false"), rejected | both | {"reason": "symbolic"}),
         (shown("false", "true", "true", "true"), rejected | both | {"reason": "slots"}),
         (shown("true", "false", "true", "true"), rejected | both | {"reason": "footprints"}),
         (shown("true", "true", "false", "unclaimed"), rejected | none | {"reason": f"fewest_slots of {name}"}),

@@ -3,7 +3,7 @@
     these. spec: V6.9 *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes ListsProof Accesses Soundness RunProof ProgressProof
-  Theorems.
+  Evidence Theorems.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -190,6 +190,14 @@ Proof.
     { apply A; [left; exists 2; split; [cbn; lia|]; split; [unfold is_step; cbn; lia | left; left; cbn; auto]|].
       right. split; [left; split; reflexivity|]. intros ([H|[]] & _). cbn in H. discriminate. }
     cbv in D. discriminate.
+Qed.
+
+(** Nor do other lives of its tensors make it safe, or another number of steps. *)
+Example no_evidence_makes_it_safe : ~ SafeInSomeLives overwritten /\ ~ SafeInSomeSteps overwritten.
+Proof.
+  destruct not_every_plan_runs_as_private as (_ & O & _). split.
+  - intros (first & last & N & _). exact (O N).
+  - intros (steps_ & N & _). exact (O N).
 Qed.
 
 (** Of two arenas that begin at one address, a run may not come out the same. *)

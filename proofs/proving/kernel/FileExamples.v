@@ -163,6 +163,9 @@ Definition with_unknown_key (path : list string) (i : item content) : content :=
   encode (edit path (put 20 "is_known_to_no_map" yes) i).
 Example optional_keys_are_read : accepted (encode symbolic_file) = true.
 Proof. vm_compute. reflexivity. Qed.
+Example symbolic_files_say_so :
+  claims_symbolic (source_of (encode symbolic_file)) = true /\ claims_symbolic (source_of small_bytes) = false.
+Proof. split; vm_compute; reflexivity. Qed.
 Example unknown_keys_are_refused :
   map (fun path => read steps (with_unknown_key path symbolic_file) permission)
     [["no"; "such"; "path"]; []; ["allocation"]; ["allocation"; "steps"]; ["allocation"; "arenas"; "each"];

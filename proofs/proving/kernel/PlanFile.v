@@ -284,12 +284,18 @@ Definition stated (permission : Z -> Z) : option plan :=
 Definition stated_lifetimes : option memory :=
   let* top := top_of_file in let* l := known_at KEYS_OF_BUFFERS top "buffers" in memory_in top l 0.
 
-(** Which of the two the file states, and whether it claims slots, and footprints. *)
+(** Which of the two the file states, and what it claims: slots, footprints. *)
 Definition states_lifetimes : bool := match stated_lifetimes with Some _ => true | None => false end.
 Definition claims_slots : bool :=
   match (let* top := top_of_file in slots_in_claims top) with Some _ => true | None => false end.
 Definition claims_footprints : bool :=
   match (let* top := top_of_file in claimed_uses top) with Some _ => true | None => false end.
+(** Whether the plan is symbolic: its offsets follow from its slots. *)
+Definition claims_symbolic : bool :=
+  match (let* top := top_of_file in let* l := map_at top "envelope" in flag_at l "symbolic") with
+  | Some b => b
+  | None => false
+  end.
 End File.
 
 (** * Evidence *)
@@ -349,25 +355,3 @@ Definition accepts_file (f : source) (permission evidence : Z -> Z) : bool :=
   match stated f permission with Some p => check (with_evidence p evidence) | None => false end.
 Definition accepts_lifetimes_file (f : source) (evidence : Z -> Z) : bool :=
   match stated_lifetimes f with Some m => check_lifetimes (lifetimes_with_evidence m evidence) | None => false end.
-
-(** * Evidence is not a part of a plan *)
-
-(** Two plans that differ at most in evidence. *)
-Definition SameStorage (s t : storage) : Prop :=
-  s_arena s = s_arena t /\ s_bytes s = s_bytes t /\ s_alignment s = s_alignment t /\ s_birth s = s_birth t /\
-  s_death s = s_death t /\ s_offset s = s_offset t /\ s_slot s = s_slot t.
-Definition SameSlot (s t : slot) : Prop :=
-  k_arena s = k_arena t /\ k_bytes s = k_bytes t /\ k_alignment s = k_alignment t.
-Definition SameMemory (m n : memory) : Prop :=
-  storages m = storages n /\ slots m = slots n /\ arenas m = arenas n /\ pairs m = pairs n /\
-  (forall k, SameStorage (storage_at m k) (storage_at n k)) /\ (forall s, SameSlot (slot_at m s) (slot_at n s)) /\
-  (forall a, arena_at m a = arena_at n a) /\ forall a, reuse m a = reuse n a.
-Definition SameTensor (t u : tensor) : Prop :=
-  home t = home u /\ window t = window u /\ bytes t = bytes u /\ alignment t = alignment u /\ birth t = birth u /\
-  death t = death u /\ writer t = writer u /\ base t = base u /\ shift t = shift u /\ operand t = operand u /\
-  returned t = returned u /\ donated t = donated u /\ scratch t = scratch u.
-Definition SamePlan (p q : plan) : Prop :=
-  SameMemory p q /\ steps p = steps q /\ tensors p = tensors q /\ loops p = loops q /\ exclusives p = exclusives q /\
-  takes p = takes q /\ (forall i, SameTensor (tensor_at p i) (tensor_at q i)) /\
-  (forall n, reads p n = reads q n) /\ (forall n, writes p n = writes q n) /\ (forall n, mutates p n = mutates q n) /\
-  forall x, exclusive_at p x = exclusive_at q x.

@@ -1,5 +1,5 @@
 (** The planner for one arena as functions of requests: [Scan.linear_scan] chooses slots, each slot is as large and as
-    aligned as its storages require, and offsets are prefix sums of the slots. The evidence for the checker is computed
+    aligned as its storages require, and has a byte at least, and offsets are prefix sums of the slots. The evidence for the checker is computed
     too. [planned_plan] is the plan of a straight program whose tensors have a storage each. T6.1 to T6.4, A1.1, A1.2 *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Claims Scan Symbolic.
@@ -42,7 +42,7 @@ Definition largest (f : request -> Z) (least s : Z) : Z :=
 Definition slots_planned : memory :=
   {| steps := last; storages := Z.of_nat (length l); slots := Z.of_nat (slots_opened (map of_life l)); arenas := 1;
      by_slots := true; storage_at := fun _ => Storage 0 0 1 0 0 0 0 0;
-     slot_at := fun s => Slot 0 (largest room_of 0 s) (largest alignment_of (least_alignment space) s) 0 0;
+     slot_at := fun s => Slot 0 (largest room_of 1 s) (largest alignment_of (least_alignment space) s) 0 0;
      arena_at := fun _ => space; reuse := fun _ => true;
      tenants := Groups (fun _ => 0) (fun _ => 0); ordered := Groups (fun _ => 0) (fun _ => 0);
      edge_at := fun _ => Edge 0 0 0 0; ups_at := fun _ => 0; downs := Groups (fun _ => 0) (fun _ => 0); pairs := [] |}.

@@ -231,15 +231,15 @@ Proof.
   induction r as [|s r IH]; intros N B from H; [split; reflexivity|]. inversion N as [|? ? A N']. subst.
   pose proof (H s (or_introl eq_refl)) as E. cbn [put find fst] in E. rewrite Z.eqb_refl in E. inversion E as [O]. clear E.
   assert (Al : 1 <= k_alignment (slot_at p s)) by (apply power_positive, (planned_alignment l last space asked)).
-  destruct (largest_spec l room_of 0 s) as (Z & _).
+  destruct (largest_spec l room_of 1 s) as (Z & _).
   destruct (IH N' (fun t I => B t (or_intror I)) (k_offset (slot_at p s) + k_bytes (slot_at p s))) as [X Y].
   { intros t I. specialize (H t (or_intror I)). cbn [put find fst] in H.
     destruct (Z.eqb_spec s t) as [->|D]; [contradiction|].
     replace (k_offset (slot_at p s)) with (round_up (k_alignment (slot_at p s)) from) by exact O. exact H. }
   split; cbn [behind summed]; rewrite ?X, ?Y, ?andb_true_r.
-  - repeat (apply andb_true_intro; split); auto; apply Z.leb_le; [|exact Z]. cbn. rewrite <- O.
+  - repeat (apply andb_true_intro; split); auto; apply Z.leb_le; [|cbn; lia]. cbn. rewrite <- O.
     apply rounded. exact Al.
-  - repeat (apply andb_true_intro; split); auto; [apply Z.leb_le; exact Al | apply Z.eqb_eq; symmetry; exact O].
+  - repeat (apply andb_true_intro; split); auto; [apply Z.leb_le; exact Al | apply Z.leb_le; exact Z | apply Z.eqb_eq; symmetry; exact O].
 Qed.
 
 Lemma all_slots : slots_of (slots_planned l last space) 0 = run 0 (slots p).

@@ -85,7 +85,7 @@ Qed.
 Lemma planned_fits : StoragesFitSlots p.
 Proof.
   intros k K. unfold is_storage in K. cbn in *. destruct (slot_chosen k K) as (_ & _ & _ & _ & S).
-  destruct (largest_spec room_of 0 (slot_of l k)) as (_ & Z1 & _).
+  destruct (largest_spec room_of 1 (slot_of l k)) as (_ & Z1 & _).
   destruct (largest_spec alignment_of (least_alignment space) (slot_of l k)) as (A1 & A2 & _).
   repeat split; try lia; auto using planned_alignment.
 Qed.
@@ -93,7 +93,7 @@ Qed.
 Lemma planned_shape : ShapeFits p (fun k => room_of (request_at l k)) (fun s => k_bytes (slot_at p s)).
 Proof.
   split.
-  - intros s S. destruct (largest_spec room_of 0 s) as (L & _). cbn. lia.
+  - intros s S. destruct (largest_spec room_of 1 s) as (L & _). cbn. lia.
   - intros k K. destruct (planned_fits k K) as (_ & _ & B & _). unfold is_storage in K. cbn in *.
     destruct asked as (_ & R & _). pose proof (R _ (request_in k K)). lia.
 Qed.

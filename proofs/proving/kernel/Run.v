@@ -57,9 +57,12 @@ Definition shown (s : state) (v : Z) : state :=
 
 (** Control goes on to a later step. *)
 Definition moved (s : state) (n : Z) : state := State n (defined s) (own s).
+(** The caller or a step up to [e] writes tensor [i]. *)
+Definition MadeBy (e i : Z) : Prop :=
+  writer (tensor_at p i) = -1 \/ exists z, 0 <= z <= e /\ In i (writes p z).
 (** Control goes back to the enter of a loop. The tensors that its steps are to make have no value any more. *)
 Definition begun_again (s : state) (e : Z) : state :=
-  State e (fun i x => defined s i x /\ made (tensor_at p i) <= e) (own s).
+  State e (fun i x => defined s i x /\ MadeBy e i) (own s).
 
 (** Before step 0 the caller has written its tensors, and nothing else is defined. *)
 Definition begins (s : state) : Prop := now s = -1 /\ forall i x, defined s i x ->

@@ -199,8 +199,11 @@ Lemma sound_begins_again s m e : sound s m -> In (e, now V s) (loops p) -> sound
 Proof.
   intros [N S] L. split; cbn.
   - right. destruct (loop _ _ L). unfold is_step. lia.
-  - intros i x [D M]. destruct (S i x D) as (T & I & _ & A & Q). split; [auto|]. split; [auto|]. split; [auto|].
-    destruct (loop _ _ L) as (B1 & B2 & Keep & Rd).
+  - intros i x [D M]. destruct (S i x D) as (T & I & _ & A & Q). destruct (loop _ _ L) as (B1 & B2 & Keep & Rd).
+    assert (M' : made (tensor_at p i) <= e).
+    { destruct M as [W|(z & Z1 & W)]; [destruct (writers i T) as [[_ M]|[? _]]; cbv zeta in *; lia|].
+      assert (Sz : is_step p z) by (unfold is_step; lia). destruct (writes_stay z i Sz W). lia. }
+    split; [auto|]. split; [auto|]. split; [auto|].
     split; [intros St; apply A; apply Keep; auto|].
     intros y R. cbn. pose proof R as (Y & Ry & E & Nd & _).
     assert (Ne : e <> leave_of p y) by (intros ->; apply Rd in Ry; unfold Stays in Ry; lia).
@@ -560,10 +563,10 @@ Definition ready (l : list Z) (s : state V) : Prop := forall i x, is_tensor p i 
 
 (** What an iteration begins with is there when the loop begins again. *)
 Lemma kept_again s t i x e : acts V p s t -> In (e, now V s) (loops p) -> is_tensor p i -> Stays p i e ->
-  (now V s <= needed (tensor_at p i) -> defined V s i x) -> defined V t i x /\ made (tensor_at p i) <= e.
+  MadeBy p e i -> (now V s <= needed (tensor_at p i) -> defined V s i x) -> defined V t i x /\ MadeBy p e i.
 Proof.
-  intros A L T St D. destruct (loop _ _ L) as (E & _ & K & _). destruct (K i T St) as [M Nd].
-  split; [|apply St]. unfold Stays in St. apply acts_keep with (s := s); auto. split; [lia|].
+  intros A L T St Mb D. destruct (loop _ _ L) as (E & _ & K & _). destruct (K i T St) as [M Nd].
+  split; [|exact Mb]. unfold Stays in St. apply acts_keep with (s := s); auto. split; [lia|].
   destruct (Z.eq_dec (now V s) (needed (tensor_at p i))); [right; split; eauto | left; lia].
 Qed.
 
@@ -594,12 +597,13 @@ Proof.
       * apply (R2 z); auto. left. lia.
   - specialize (IH F i x T In_). destruct IH as [R1 R2]. destruct (loop _ _ L) as (E & _ & _ & Rd). split.
     + intros W Nd. destruct (writers i T) as [[_ M]|[? _]]; cbv zeta in *; [|lia].
-      apply (kept_again s t i x e A L T); [unfold Stays; lia | intros; apply R1; auto].
+      apply (kept_again s t i x e A L T); [unfold Stays; lia | left; exact W | intros; apply R1; auto].
     + intros z J Wz Nd. apply filter_In in J as [J Lz]. apply Z.ltb_lt in Lz.
       destruct (path_facts _ _ _ _ (full_path _ _ _ F)) as (N & _ & B). destruct (B z J) as [Bz _].
       assert (Sz : is_step p z) by (unfold is_step in *; lia). pose proof (writes_stay z i Sz Wz) as [Mz _].
       destruct Nd as [Nd|(y & Ey & (_ & Ri & _ & Ln & _))].
-      * apply (kept_again s t i x e A L T); [unfold Stays; lia | intros; apply (R2 z); auto].
+      * apply (kept_again s t i x e A L T); [unfold Stays; lia | | intros; apply (R2 z); auto].
+        right. exists z. unfold is_step in Sz. split; [lia | exact Wz].
       * rewrite <- Ey in *. apply Rd in Ri. unfold Stays in Ri. lia.
 Qed.
 
@@ -615,6 +619,7 @@ Proof.
     + destruct (loop _ _ L). lia.
     + destruct (loop _ _ L). destruct Go as (_ & Go & _). lia.
     + destruct (written e r N (or_introl W)) as [_ Se]. apply (kept_again s t r x e A L T Se).
+      { destruct (loop _ _ Lp). right. exists e. split; [lia | exact W]. }
       intros Nd. destruct (ready_when_full l m s F r x T I) as [_ R2']. apply (R2' e); auto.
 Qed.
 

@@ -2,7 +2,7 @@
     offsets of a plan are the prefix sums of its slots, they are too at each shape, with the sizes there.
     [SymbolicProof.v] proves that storages are then as safe as those of the plan. R6.15 *)
 From Coq Require Import ZArith List Bool.
-From Tmmu Require Import Lists Columns Check Safe Claims.
+From Tmmu Require Import Lists Columns Check Safe Shapes Claims.
 Import ListNotations.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
@@ -52,7 +52,7 @@ Fixpoint summed (from : Z) (l : list Z) : bool :=
   | [] => true
   | s :: l' =>
       let h := slot_at p s in
-      (1 <=? k_alignment h) &&& (k_offset h =? round_up (k_alignment h) from) &&& summed (k_offset h + k_bytes h) l'
+      (1 <=? k_alignment h) &&& (1 <=? k_bytes h) &&& (k_offset h =? round_up (k_alignment h) from) &&& summed (k_offset h + k_bytes h) l'
   end.
 Definition at_its_slot (k : Z) : bool :=
   let s := storage_at p k in
@@ -62,5 +62,22 @@ Definition symbolic_ok : bool :=
   every (arenas p) (fun a => summed 0 (slots_of p a)) &&& every (storages p) at_its_slot.
 End Symbolic.
 
-(** The function that the program evaluates on the words of an accepted file, of a plan that is symbolic. *)
+(** A plan with the storages of that shape. *)
+Definition moved (p : plan) (size room : Z -> Z) : plan :=
+  Plan (at_shape p size room) (tensors p) (tensor_at p) (reads p) (writes p) (mutates p) (loops p) (exclusives p)
+    (exclusive_at p) (takes p) (members p) (within p) (also p) (joined p).
+(** Sizes of storages and slots, given those of tensors: a storage has the bytes that its tensors need, and a slot
+    those of its largest storage, but at least one. *)
+Definition largest_of (least : Z) (l : list Z) (f : Z -> Z) : Z := fold_right (fun i most => Z.max (f i) most) least l.
+Definition storage_size (p : plan) (bytes_ : Z -> Z) (k : Z) : Z :=
+  largest_of 0 (filter (fun i => home (tensor_at p i) =? k) (run 0 (tensors p)))
+    (fun i => window (tensor_at p i) + bytes_ i).
+Definition slot_size (p : plan) (bytes_ : Z -> Z) (s : Z) : Z :=
+  largest_of 1 (filter (fun k => s_slot (storage_at p k) =? s) (run 0 (storages p))) (storage_size p bytes_).
+(** A plan at a shape, which gives tensors their sizes: storages have their sizes and offsets there. *)
+Definition plan_at_shape (p : plan) (bytes_ : Z -> Z) : plan :=
+  moved (at_sizes p bytes_) (storage_size p bytes_) (slot_size p bytes_).
+
+(** The function that is evaluated on the words of an accepted plan that is symbolic. The program evaluates [symbolic_ok]
+    on the plan in a file. *)
 Definition accepts_symbolic (word : Z -> Z) : bool := symbolic_ok (memory_of word).

@@ -17,25 +17,26 @@ Lemma slot_is_of_its_arena s : 0 <= s < slots p -> In s (slots_of p (k_arena (sl
 Proof. intros S. apply filter_In. split; [apply run_spec; exact S | apply Z.eqb_refl]. Qed.
 
 Lemma summed_spec l : forall from, summed from l = true -> forall s, In s l -> 1 <= k_alignment (slot_at p s) /\
-  exists q, find (fun q => fst q =? s) (put (fun t => k_bytes (slot_at p t)) from l) = Some q /\
+  1 <= k_bytes (slot_at p s) /\ exists q, find (fun q => fst q =? s) (put (fun t => k_bytes (slot_at p t)) from l) = Some q /\
   snd q = k_offset (slot_at p s).
 Proof.
   induction l as [|t l IH]; intros from H s I; [destruct I|]. cbn in H.
-  destruct (1 <=? _) eqn:A in H; [|discriminate]. destruct (_ =? _) eqn:O in H; [|discriminate]. facts. cbn.
+  destruct (1 <=? _) eqn:A in H; [|discriminate]. destruct (1 <=? k_bytes _) eqn:B in H; [|discriminate].
+  destruct (_ =? _) eqn:O in H; [|discriminate]. facts. cbn.
   rewrite <- O. destruct (Z.eqb_spec t s) as [->|N]; [eauto|].
   destruct I as [->|I]; [congruence|]. exact (IH _ H s I).
 Qed.
 
 Lemma symbolic_spec : symbolic_ok p = true -> StoragesFitSlots p ->
-  PrefixSums p /\ forall s, 0 <= s < slots p -> 1 <= k_alignment (slot_at p s).
+  PrefixSums p /\ forall s, 0 <= s < slots p -> 1 <= k_alignment (slot_at p s) /\ 1 <= k_bytes (slot_at p s).
 Proof.
   unfold symbolic_ok. intros H F. destruct (every (slots p) _) eqn:R in H; [|discriminate].
   destruct (every (arenas p) _) eqn:S in H; [|discriminate]. rename H into A.
-  assert (G : forall s, 0 <= s < slots p -> 1 <= k_alignment (slot_at p s) /\
+  assert (G : forall s, 0 <= s < slots p -> (1 <= k_alignment (slot_at p s) /\ 1 <= k_bytes (slot_at p s)) /\
     offset_in (fun t => k_bytes (slot_at p t)) s = k_offset (slot_at p s)).
   { intros s Hs. pose proof (every_spec _ _ R s Hs) as Q. cbn in Q. facts.
     pose proof (every_spec _ _ S (k_arena (slot_at p s)) ltac:(lia)) as E. cbn in E.
-    destruct (summed_spec _ _ E s (slot_is_of_its_arena s Hs)) as (L & q & Fq & O). split; [exact L|].
+    destruct (summed_spec _ _ E s (slot_is_of_its_arena s Hs)) as (L & L' & q & Fq & O). split; [auto|].
     unfold offset_in. rewrite Fq. exact O. }
   split; [|intros s Hs; apply G; exact Hs]. intros k K. cbv zeta. pose proof (every_spec _ _ A k K) as Q.
   unfold at_its_slot in Q. facts. destruct (F k K) as [Hs _]. destruct (G _ Hs) as [_ E]. rewrite E. split; assumption.

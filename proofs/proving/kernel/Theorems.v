@@ -2,7 +2,7 @@
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
   ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
-  PlannedProof PlannedChecked Cbor PlanFile CborProof.
+  PlannedProof PlannedChecked Cbor PlanFile CborProof Evidence EvidenceProof SymbolicRunsProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -83,7 +83,9 @@ Lemma symbolic_is_safe_at_every_shape m : memory_ok m = true -> slots_ok m = tru
   SafeAtEveryShape m.
 Proof.
   intros M S Y size room F. pose proof (storages_fit_slots _ M S) as Fits.
-  destruct (symbolic_spec _ Y Fits) as [P A]. pose proof (slots_take_turns _ M S) as T. cbv zeta.
+  destruct (symbolic_spec _ Y Fits) as [P A'].
+  assert (A : forall s, 0 <= s < slots m -> 1 <= k_alignment (slot_at m s)) by (intros s H; apply A'; exact H).
+  pose proof (slots_take_turns _ M S) as T. cbv zeta.
   destruct (safe_at_shape _ T Fits (well_placed _ (all_placed _ M)) P A size room F) as (N & R & W).
   split; [exact N|]. split; [exact R|]. split; [exact W | apply kept_apart_at_shape; auto].
 Qed.
@@ -92,6 +94,25 @@ Qed.
 Theorem accepted_symbolic_plans_are_safe_at_every_shape word : accepts word = true \/ accepts_lifetimes word = true ->
   accepts_slots word = true -> accepts_symbolic word = true -> SafeAtEveryShape (memory_of word).
 Proof. intros H S Y. apply symbolic_is_safe_at_every_shape; [apply memory_checked, H | exact S | exact Y]. Qed.
+
+(** And its runs are as private memory, with the offsets of each shape that gives no tensor more bytes and shares bytes as
+    the plan does. *)
+Lemma checked_symbolic_plan_is_safe p size : check p = true -> slots_ok p = true -> symbolic_ok p = true ->
+  Shrinks p size -> Safe (plan_at_shape p size).
+Proof.
+  intros C O Y S. pose proof (proj1 (parts p C)) as M. pose proof (storages_fit_slots _ M O) as F.
+  destruct (symbolic_spec _ Y F) as [P A]. apply safe_plan_at_shape; auto using check_sound, slots_take_turns.
+Qed.
+Theorem accepted_symbolic_plans_run_at_every_shape word : accepts word = true ->
+  accepts_slots word = true -> accepts_symbolic word = true -> forall size, Shrinks (plan_of word) size ->
+  let p := plan_at_shape (plan_of word) size in
+  Safe p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p) /\
+  (forall V, CallersCanBegin V p) /\ (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
+Proof.
+  unfold accepts, accepts_slots, accepts_symbolic. rewrite <- memory_of_plan. intros H O Y size S. facts.
+  assert (Safe (plan_at_shape (plan_of word) size)) by (apply checked_symbolic_plan_is_safe; assumption).
+  auto 7 using runs_as_private, reads_find_values, callers_can_begin, progress, functions_are_computed.
+Qed.
 
 (** The planner's rule for slots: for all lifetimes that come by birth, storages of one slot live at no common step, and if
     there is a slot, there is a step at which no fewer storages live than there are slots. No assignment has fewer slots,
@@ -134,33 +155,52 @@ Theorem planned_programs_are_accepted l last space given_ returned_ reads_ :
   check (planned_plan l last space given_ returned_ reads_) = true.
 Proof. intros A C. apply planned_checked; assumption. Qed.
 
+(** * Evidence
+
+    Two plans that differ at most in evidence run alike. *)
+
+Theorem evidence_has_no_say p q : bare p = bare q ->
+  (Safe q -> SafeInSomeLives p) /\
+  (forall V, RunsAsPrivate V q -> RunsAsPrivate V p) /\ (forall V, ReadsFindValues V q -> ReadsFindValues V p) /\
+  (forall V, CallersCanBegin V q -> CallersCanBegin V p) /\ (forall V, Progress V q -> Progress V p) /\
+  (forall V, FunctionsAreComputed V q -> FunctionsAreComputed V p) /\
+  (forall V, KeptInputsStay q V -> KeptInputsStay p V).
+Proof.
+  intros E. split; [|split; [|split; [|split; [|split; [|split]]]]].
+  - intros S. destruct (safe_in_lives q S) as (first & last & H). exists first, last.
+    change (Safe (with_lives (bare p) first last)). rewrite E. exact H.
+  - intros V H. apply (evidence_has_no_say_about_arenas V p). rewrite E. apply (evidence_has_no_say_about_arenas V q). exact H.
+  - intros V H. apply (evidence_has_no_say_about_values V p). rewrite E. apply (evidence_has_no_say_about_values V q). exact H.
+  - intros V H. apply (evidence_has_no_say_about_callers V p). rewrite E. apply (evidence_has_no_say_about_callers V q). exact H.
+  - intros V H. apply (evidence_has_no_say_about_progress V p). rewrite E. apply (evidence_has_no_say_about_progress V q). exact H.
+  - intros V H. apply (evidence_has_no_say_about_functions V p). rewrite E. apply (evidence_has_no_say_about_functions V q). exact H.
+  - intros V H. apply (evidence_has_no_say_about_inputs V p). rewrite E. apply (evidence_has_no_say_about_inputs V q). exact H.
+Qed.
+
 (** * From the bytes of a plan file
 
     The plan [p] is what the file states, under the permissions. The evidence is no part of it. *)
-
-Lemma lifetimes_have_no_evidence m evidence : SameMemory m (lifetimes_with_evidence m evidence).
-Proof. repeat split. Qed.
-Lemma plans_have_no_evidence p evidence : SamePlan p (with_evidence p evidence).
-Proof. repeat split. Qed.
 
 Lemma accepted_file_is_checked f permission evidence : accepts_file f permission evidence = true ->
   exists p, stated f permission = Some p /\ check (with_evidence p evidence) = true.
 Proof. unfold accepts_file. destruct (stated f permission) as [p|]; [eauto|discriminate]. Qed.
 
 Theorem accepted_file_runs_as_private f permission evidence : accepts_file f permission evidence = true ->
-  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in SamePlan p q /\
-    Safe q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q).
+  exists p, stated f permission = Some p /\
+    SafeInSomeLives p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p).
 Proof.
   intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
-  split; [apply plans_have_no_evidence | apply checked_plans_run_as_private, H].
+  destruct (evidence_has_no_say p (with_evidence p evidence) eq_refl) as (A & B & C & _).
+  apply checked_plans_run_as_private in H as (X & Y & Z). auto.
 Qed.
 
 Theorem accepted_file_progresses f permission evidence : accepts_file f permission evidence = true ->
-  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in
-    (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
+  exists p, stated f permission = Some p /\
+    (forall V, CallersCanBegin V p) /\ (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
 Proof.
   intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
-  apply checked_plans_progress, H.
+  destruct (evidence_has_no_say p (with_evidence p evidence) eq_refl) as (_ & _ & _ & A & B & C & _).
+  apply checked_plans_progress in H as (X & Y & Z). auto.
 Qed.
 
 Lemma stated_of_top f permission : top_of_file f = None -> stated f permission = None.
@@ -179,67 +219,88 @@ Qed.
 
 (** At every shape that gives no tensor more bytes, and shares bytes as the plan does. *)
 Theorem accepted_file_runs_at_every_shape f permission evidence : accepts_file f permission evidence = true ->
-  exists p, stated f permission = Some p /\ forall size, Shrinks (with_evidence p evidence) size ->
-    let q := at_sizes (with_evidence p evidence) size in
-    Safe q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q) /\
+  exists p, stated f permission = Some p /\ forall size, Shrinks p size ->
+    let q := at_sizes p size in
+    SafeInSomeLives q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q) /\
     (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
 Proof.
   intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|]. intros size Sh.
-  pose proof (safe_at_sizes _ size (check_sound _ H) Sh).
-  auto 7 using runs_as_private, reads_find_values, callers_can_begin, progress, functions_are_computed.
+  pose proof (safe_at_sizes (with_evidence p evidence) size (check_sound _ H) Sh).
+  destruct (evidence_has_no_say (at_sizes p size) (at_sizes (with_evidence p evidence) size) eq_refl)
+    as (A & B & C & D & E & F & _).
+  split; [apply A; assumption|]. split; [intros V; apply B, runs_as_private; assumption|].
+  split; [intros V; apply C, reads_find_values; assumption|]. split; [intros V; apply D, callers_can_begin; assumption|].
+  split; [intros V; apply E, progress; assumption | intros V; apply F, functions_are_computed; assumption].
 Qed.
 
 (** No step stores into a kept input. If the program confirms that all inputs are kept, those are all that the caller does
     not donate. *)
 Theorem accepted_file_keeps_inputs f permission evidence : accepts_file f permission evidence = true ->
-  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in
-    (forall V, KeptInputsStay q V) /\ (keeps_inputs q = true -> AllInputsKept q).
+  exists p, stated f permission = Some p /\
+    (forall V, KeptInputsStay p V) /\ (keeps_inputs p = true -> AllInputsKept p).
 Proof.
   intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
-  split; [intros V; apply kept_inputs_stay, check_sound, H | apply keeps_inputs_spec].
+  split; [|apply keeps_inputs_spec]. intros V.
+  apply (evidence_has_no_say p (with_evidence p evidence) eq_refl), kept_inputs_stay, check_sound, H.
 Qed.
 
 (** A symbolic plan in a file, with its slots. Lifetimes without accesses are not symbolic: their files have no envelope. *)
 Theorem accepted_symbolic_file_is_safe_at_every_shape f permission evidence : accepts_file f permission evidence = true ->
   exists p, stated f permission = Some p /\ let m := allocation (with_evidence p evidence) in
-    slots_ok m = true -> symbolic_ok m = true -> SafeAtEveryShape m.
+    slots_ok m = true -> symbolic_ok m = true -> SafeAtEveryShape p.
 Proof.
-  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
-  apply symbolic_is_safe_at_every_shape, parts, H.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|]. intros m O Y.
+  exact (symbolic_is_safe_at_every_shape m (proj1 (parts _ H)) O Y).
 Qed.
 
-(** The lifetimes that a file states. *)
+Theorem accepted_symbolic_file_runs_at_every_shape f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ let m := allocation (with_evidence p evidence) in
+    slots_ok m = true -> symbolic_ok m = true -> forall size, Shrinks p size ->
+    let q := plan_at_shape p size in
+    SafeInSomeLives q /\ (forall V, RunsAsPrivate V q) /\ (forall V, ReadsFindValues V q) /\
+    (forall V, CallersCanBegin V q) /\ (forall V, Progress V q) /\ (forall V, FunctionsAreComputed V q).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|]. intros m O Y size Sh.
+  pose proof (checked_symbolic_plan_is_safe (with_evidence p evidence) size H O Y Sh) as X.
+  destruct (evidence_has_no_say (plan_at_shape p size) (plan_at_shape (with_evidence p evidence) size) eq_refl)
+    as (A & B & C & D & E & F & _).
+  split; [exact (A X)|]. split; [intros V; apply B, runs_as_private; exact X|].
+  split; [intros V; apply C, reads_find_values; exact X|]. split; [intros V; apply D, callers_can_begin; exact X|].
+  split; [intros V; apply E, progress; exact X | intros V; apply F, functions_are_computed; exact X].
+Qed.
+
+(** The lifetimes that a file states. It does not state how many steps there are. *)
 Theorem accepted_file_of_lifetimes_is_safe f evidence : accepts_lifetimes_file f evidence = true ->
-  exists m, stated_lifetimes f = Some m /\ let q := lifetimes_with_evidence m evidence in SameMemory m q /\ SafeMemory q.
+  exists m, stated_lifetimes f = Some m /\ SafeInSomeSteps m.
 Proof.
   unfold accepts_lifetimes_file. destruct (stated_lifetimes f) as [m|]; [|discriminate]. intros H. exists m.
-  split; [reflexivity|]. split; [apply lifetimes_have_no_evidence | apply lifetimes_sound, H].
+  split; [reflexivity|]. exists (evidence 4). exact (lifetimes_sound (lifetimes_with_evidence m evidence) H).
 Qed.
 
-(** The claims that an accepted file makes, each if the program confirms it. *)
-Definition ClaimsHold (m : memory) : Prop :=
-  (slots_ok m = true -> SlotsTakeTurns m /\ StoragesFitSlots m) /\
-  (footprints_ok m = true -> FootprintsHold m) /\
-  forall a, (slots_ok m = true -> full m a (fullest (arena_at m a)) = true -> FewestSlots m a) /\
-            (no_byte_to_spare m a (peak (arena_at m a)) = true -> LeastFootprint m a).
-Lemma claims_hold m : memory_ok m = true -> ClaimsHold m.
+(** The claims that an accepted file makes, each if the program confirms it with this evidence. *)
+Definition ClaimsHold (m checked : memory) : Prop :=
+  (slots_ok checked = true -> SlotsTakeTurns m /\ StoragesFitSlots m) /\
+  (footprints_ok checked = true -> FootprintsHold m) /\
+  forall a, (slots_ok checked = true -> full checked a (fullest (arena_at m a)) = true -> FewestSlots m a) /\
+            (no_byte_to_spare checked a (peak (arena_at m a)) = true -> LeastFootprint m a).
+Lemma claims_hold m : memory_ok m = true -> ClaimsHold m m.
 Proof.
   intros H. split; [auto using slots_take_turns, storages_fit_slots|]. split; [apply footprints_hold|].
   intros a. split; [intros; eapply fewest_slots_spec; eauto | intros; eapply least_footprint_spec; eauto].
 Qed.
 
 Theorem claims_of_accepted_file_hold f permission evidence : accepts_file f permission evidence = true ->
-  exists p, stated f permission = Some p /\ ClaimsHold (with_evidence p evidence).
+  exists p, stated f permission = Some p /\ ClaimsHold p (with_evidence p evidence).
 Proof.
   intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|].
-  apply claims_hold, parts, H.
+  exact (claims_hold _ (proj1 (parts _ H))).
 Qed.
 
 Theorem claims_of_accepted_file_of_lifetimes_hold f evidence : accepts_lifetimes_file f evidence = true ->
-  exists m, stated_lifetimes f = Some m /\ ClaimsHold (lifetimes_with_evidence m evidence).
+  exists m, stated_lifetimes f = Some m /\ ClaimsHold m (lifetimes_with_evidence m evidence).
 Proof.
   unfold accepts_lifetimes_file, check_lifetimes. destruct (stated_lifetimes f) as [m|]; [|discriminate]. intros H. facts.
-  exists m. split; [reflexivity|]. apply claims_hold. assumption.
+  exists m. split; [reflexivity|]. apply (claims_hold (lifetimes_with_evidence m evidence)). assumption.
 Qed.
 
 Print Assumptions checked_plans_run_as_private.
@@ -254,16 +315,19 @@ Print Assumptions no_fewer_slots.
 Print Assumptions claimed_footprints_hold.
 Print Assumptions no_smaller_footprint.
 Print Assumptions accepted_symbolic_plans_are_safe_at_every_shape.
+Print Assumptions accepted_symbolic_plans_run_at_every_shape.
 Print Assumptions linear_scan_is_right_and_has_no_slot_to_spare.
 Print Assumptions planned_memory_is_accepted.
 Print Assumptions scan_and_prefix_sums_plan_safely.
 Print Assumptions planned_programs_are_accepted.
+Print Assumptions evidence_has_no_say.
 Print Assumptions accepted_file_runs_as_private.
 Print Assumptions accepted_file_progresses.
 Print Assumptions accepted_file_is_canonical.
 Print Assumptions accepted_file_runs_at_every_shape.
 Print Assumptions accepted_file_keeps_inputs.
 Print Assumptions accepted_symbolic_file_is_safe_at_every_shape.
+Print Assumptions accepted_symbolic_file_runs_at_every_shape.
 Print Assumptions accepted_file_of_lifetimes_is_safe.
 Print Assumptions claims_of_accepted_file_hold.
 Print Assumptions claims_of_accepted_file_of_lifetimes_hold.

@@ -25,8 +25,9 @@ def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: fl
     `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`. `reason` is given for rejected, no_answer
     and not asked, and if a program is there and refused. `sources` is the digest of the theory. `fewest_slots` and
     `least_footprint` name the arenas for which the kernel has shown that no fewer slots, and no fewer bytes, suffice.
-    `inputs_kept` is whether it has shown that the plan keeps all inputs that are not donated. A plan with a claim that
-    the kernel cannot show is rejected.
+    `inputs_kept` is whether it has shown that the plan keeps all inputs that are not donated, and `symbolic` that the
+    offsets of a symbolic plan follow from its slots. A plan with a claim that the kernel cannot show is rejected.
+    spec: V6.21
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
     path, placement, claims = installed.find_program(), context.placement, context.claims
@@ -47,6 +48,8 @@ def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: fl
     reason = answer.part or answer.failure
     if answer.accepted:
         found["inputs_kept"] = answer.inputs is True
+        if answer.symbolic:
+            found["symbolic"] = True
         for what in PER_ARENA:
             found[what] = [name for name, holds in zip(names, getattr(answer, what), strict=True) if name and holds]
         reason = _false_claim(answer, names)
@@ -56,7 +59,7 @@ def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: fl
 
 def _false_claim(answer: KernelAnswer, names: list[str]) -> str:
     """Return the first claim about a nonempty arena that the kernel cannot show, or ""."""
-    for what in ("slots", "footprints"):
+    for what in ("slots", "footprints", "symbolic"):
         if getattr(answer, what) is False:
             return what
     for what in PER_ARENA:

@@ -21,7 +21,7 @@ ORDER = (
     "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof",
     "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof",
     "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned", "PlannedProof",
-    "PlannedChecked", "Theorems", "Examples", "Table", "FileExamples",
+    "PlannedChecked", "Evidence", "EvidenceProof", "SymbolicRunsProof", "Theorems", "Examples", "Table", "FileExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""
 OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")

@@ -3,8 +3,9 @@
    The file is mapped and never copied, and its bytes are decoded by functions that Coq has proved. The words are 64 bits
    each, little-endian: how many are the readers', these, and the evidence (see PlanFile.v). The first line of the answer
    is "accepted KIND DIGEST" or "rejected KIND DIGEST PART", where KIND is accesses or lifetimes, and DIGEST the SHA-256 of
-   the file. Of an accepted plan follow its claims: its slots, its footprints, that it keeps all inputs, and for each arena
-   that no fewer slots and no fewer bytes would do; each true, false or unclaimed. A word beyond the end of the input, or
+   the file. Of an accepted plan follow its claims: its slots, its footprints, that it keeps all inputs, that it is symbolic
+   (its offsets follow from its slots), and for each arena that no fewer slots and no fewer bytes would do; each true, false
+   or unclaimed. A word beyond the end of the input, or
    any other failure, ends the program without an answer; so does an input that makes it need far more memory than any plan
    of its size does.
 
@@ -33,12 +34,14 @@ let source (bytes : Sha256.bytes) =
     word4 = (fun i -> word4 (Z.to_int i)); word8 = (fun i -> word8 (Z.to_int i)) }
 
 (* Print what was accepted, and which of its claims hold. Lifetimes have no plan whose inputs could be kept. *)
-let accept kind digest memory ~slots ~footprints ~inputs =
+let accept kind digest memory ~slots ~footprints ~symbolic ~inputs =
   let answer claimed holds = if not claimed then "unclaimed" else if holds () then "true" else "false" in
   let slots = answer slots (fun () -> Checker.slots_ok memory) in
   let footprints = answer footprints (fun () -> Checker.footprints_ok memory) in
   let inputs = match inputs with None -> "unclaimed" | Some plan -> string_of_bool (Checker.keeps_inputs plan) in
-  Printf.printf "accepted %s %s\nslots %s\nfootprints %s\ninputs %s\n" kind digest slots footprints inputs;
+  let symbolic = answer symbolic (fun () -> slots = "true" && Checker.symbolic_ok memory) in
+  Printf.printf "accepted %s %s\nslots %s\nfootprints %s\ninputs %s\nsymbolic %s\n" kind digest slots footprints inputs
+    symbolic;
   for a = 0 to Z.to_int memory.Checker.arenas - 1 do
     let row = Z.of_int a in
     let arena = memory.Checker.arena_at row in
@@ -56,7 +59,7 @@ let of_words word digest =
   let kind = if lifetimes then "lifetimes" else "accesses" in
   if (if lifetimes then Checker.accepts_lifetimes word else Checker.accepts word) then
     accept kind digest (Checker.memory_of word) ~slots:(Checker.slots_claimed word)
-      ~footprints:(Checker.footprints_claimed word)
+      ~footprints:(Checker.footprints_claimed word) ~symbolic:false
       ~inputs:(if lifetimes then None else Some (Checker.plan_of word))
   else reject kind digest (Checker.failing word)
 
@@ -65,7 +68,8 @@ let not_stated = Z.of_int 9
 
 let of_file file permission evidence digest =
   let accept kind memory ~inputs =
-    accept kind digest memory ~inputs ~slots:(Checker.claims_slots file) ~footprints:(Checker.claims_footprints file) in
+    accept kind digest memory ~inputs ~slots:(Checker.claims_slots file) ~footprints:(Checker.claims_footprints file)
+      ~symbolic:(Checker.claims_symbolic file) in
   if Checker.states_lifetimes file then
     match Checker.stated_lifetimes file with
     | None -> reject "lifetimes" digest not_stated

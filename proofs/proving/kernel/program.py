@@ -37,7 +37,7 @@ is that the bytes state a plan.
 Kind = Literal["accesses", "lifetimes"]
 FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-9]))?")
 CLAIM = r"(true|false|unclaimed)"
-WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints", "inputs"))
+WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints", "inputs", "symbolic"))
 ARENA = re.compile(f"arena ([0-9]{{1,10}}) fewest_slots {CLAIM} least_footprint {CLAIM}")
 HOLDS = {"true": True, "false": False, "unclaimed": None}
 
@@ -48,7 +48,8 @@ class KernelAnswer:
 
     `failure` is the reason for neither. For an accepted plan, each claim is True if it holds by the kernel's theorem,
     False if the kernel cannot show it, and None if the plan does not make it. The claims are `slots`, `footprints`,
-    `inputs` (that all inputs are kept) and, for each arena, `fewest_slots` and `least_footprint`.
+    `inputs` (that all inputs are kept), `symbolic` (that offsets follow from slots at every shape) and, for each arena,
+    `fewest_slots` and `least_footprint`.
     """
 
     accepted: bool = False
@@ -58,6 +59,7 @@ class KernelAnswer:
     slots: bool | None = None
     footprints: bool | None = None
     inputs: bool | None = None
+    symbolic: bool | None = None
     fewest_slots: tuple[bool | None, ...] = ()
     least_footprint: tuple[bool | None, ...] = ()
 
@@ -154,8 +156,9 @@ def _parsed(lines: list[str], digest: bytes, kind: Kind) -> KernelAnswer:
     arenas = [ARENA.fullmatch(line) for line in lines[1 + len(WHOLE) :]]
     if len(whole) < len(WHOLE) or None in whole or any(a is None or int(a[1]) != i for i, a in enumerate(arenas)):
         return KernelAnswer(failure="its claims are not understood")
-    slots, footprints, inputs = (HOLDS[match[1]] for match in whole if match is not None)
+    slots, footprints, inputs, symbolic = (HOLDS[match[1]] for match in whole if match is not None)
     fewest, least = (tuple(HOLDS[match[k]] for match in arenas if match is not None) for k in (2, 3))
     return KernelAnswer(
-        True, slots=slots, footprints=footprints, inputs=inputs, fewest_slots=fewest, least_footprint=least
-    )
+        True, slots=slots, footprints=footprints, inputs=inputs, symbolic=symbolic, fewest_slots=fewest,
+        least_footprint=least,
+    )  # fmt: skip

@@ -69,6 +69,8 @@ OF_FILES = (
     ("PlanFile", "evidence says who writes", "writer := writer t;", "writer := made t;"),
     ("PlanFile", "evidence says what is donated", "donated := donated t;", "donated := evidence (h0 + i) =? 0;"),
     ("PlanFile", "evidence says what a slot holds", "k_bytes := k_bytes h;", "k_bytes := evidence (k0 + i);"),
+    ("PlanFile", "no plan is symbolic", "| Some b => b\n", "| Some b => false\n"),
+    ("PlanFile", "any plan is symbolic", "| Some b => b\n  | None => false", "| Some b => b\n  | None => true"),
     ("PlanFile", "any plan in a file is accepted", "Some p => check (with_evidence p evidence)", "Some p => true"),
     ("PlanFile", "any lifetimes in a file are accepted",
      "Some m => check_lifetimes (lifetimes_with_evidence m evidence)", "Some m => true"),

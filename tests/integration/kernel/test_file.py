@@ -105,9 +105,24 @@ def test_optional_keys_are_read_and_unknown_ones_refused(path: str | None) -> No
     if path is not None:
         at["is_known_to_no_map"] = 0
     found = answer(canonical.encode(value), about=plan)
-    assert (found.accepted, found.inputs, found.part) == (
-        (False, None, "stated") if path is not None else (True, True, "")
+    assert (found.accepted, found.inputs, found.symbolic, found.part) == (
+        (False, None, None, "stated") if path is not None else (True, True, True, "")
     )
+
+
+def test_a_symbolic_plan_whose_offsets_follow_from_no_slot_is_rejected() -> None:
+    """It is safe at its own sizes. spec: V6.21"""
+    plan = plan_with_optional_keys()
+    last = int(plan.allocation.storages.offset.argmax())
+    moved = changed(plan, "storages", last, offset=int(plan.allocation.storages.offset[last]) + 128)
+    moved = amend_plan(moved, usage=tuple(used._replace(footprint=(used.footprint or 0) + 128) for used in plan.usage))
+    assert moved.envelope is not None
+    told = kernel_answer(context(moved), PlanFile.of(moved), 60)
+    assert (told["answer"], told["reason"], "symbolic" in told) == ("rejected", "symbolic", False)
+    fixed = replace(moved, envelope=replace(moved.envelope, symbolic=False))
+    told = kernel_answer(context(fixed), PlanFile.of(fixed), 60)
+    assert (told["answer"], "symbolic" in told) == ("accepted", False)
+    assert answer(file.encode(fixed), about=fixed).symbolic is None
 
 
 @pytest.mark.checkout

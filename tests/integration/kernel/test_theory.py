@@ -17,7 +17,7 @@ OPEN = re.compile(
 
 @pytest.mark.checkout
 def test_each_theorem_is_closed_under_the_global_context() -> None:
-    """spec: V6.8, V6.20"""
+    """spec: V6.8, V6.20, V6.22"""
     printed = re.findall(r"^Print Assumptions (\w+)\.", THEOREMS, re.MULTILINE)
     assert printed == re.findall(r"^Theorem (\w+)", THEOREMS, re.MULTILINE)
     said = (installed.folder() / "assumptions.txt").read_text().strip().splitlines()

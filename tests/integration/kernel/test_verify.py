@@ -59,22 +59,25 @@ def test_the_verdict_says_what_the_kernel_said(tmp_path: Path) -> None:
     assert answer["kernel"]["fewest_slots"] == [name for name, c in answer["claims"].items() if c["slots"]]
 
 
+@pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize(
     ("window", "size", "against"), [("", "9", False), ("view x 8", "9", False), ("view x 8", "m", True)]
 )
 def test_the_theorem_is_stated_of_every_shape_unless_a_view_may_begin_elsewhere(
-    tmp_path: Path, window: str, size: str, against: bool
+    tmp_path: Path, window: str, size: str, against: bool, symbolic: bool
 ) -> None:
-    """spec: V6.13, V6.14"""
+    """spec: V6.13, V6.14, V6.21"""
     model = text_model(
         "dim m 1 64", "tensor x u8 (m+16)", f"tensor v u8 {size} {window}", "node window own::Window x -> v",
         "node relu Relu v -> y", f"tensor y u8 {size}",
     )  # fmt: skip
     files.save(model, tmp_path / "m.ir.cbor")
-    path, flags = saved(plan_memory(model).plan, tmp_path), ["--model", str(tmp_path / "m.ir.cbor")] if against else []
+    path = saved(plan_memory(model, options=PlanOptions(symbolic=symbolic)).plan, tmp_path)
+    flags = ["--model", str(tmp_path / "m.ir.cbor")] if against else []
     code, answer = verified(path, "--require", "kernel", *flags)
     every = against or not window
     assert (code, answer["verdict"], answer["kernel"]["every_shape"]) == (0, "PROVED", every)
+    assert answer["kernel"].get("symbolic", False) == symbolic
     assert ("kernel.every_shape" in answer["not_looked_at"]) != every
     text = CliRunner().invoke(command, [str(path), *flags]).output
     assert ("by the Coq kernel at every shape" in text) == every
@@ -100,7 +103,7 @@ def test_no_answer_is_unknown_and_the_reason_is_given(tmp_path: Path, monkeypatc
 
 def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
-    lines = ["slots true", "footprints true", "inputs true"]
+    lines = ["slots true", "footprints true", "inputs true", "symbolic unclaimed"]
     lines += [f"arena {i} fewest_slots false least_footprint unclaimed" for i in range(len(CHAIN.allocation.arenas))]
     lines = [f"accepted accesses {file.load(path).sha256.hex()}", *lines]
     pretend(monkeypatch, tmp_path, "\n".join(f"echo {line}" for line in lines))
