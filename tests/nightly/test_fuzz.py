@@ -16,13 +16,15 @@ from random import Random
 import numpy as np
 import pytest
 
+from proofs.proving.kernel import installed
 from tests.nightly.fuzz import bounds, figures
 from tests.nightly.fuzz.__main__ import replay
 from tests.nightly.fuzz.bounds import ReaderTarget, file_of, run_input
 from tests.nightly.fuzz.planted import PLANTED, SEED
 from tests.nightly.fuzz.seeds import read_seeds, write_seeds
 from tests.nightly.fuzz.stored import read_stored
-from tests.nightly.fuzz.targets import TARGETS
+from tests.nightly.fuzz.targets import BESIDE, TARGETS
+from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.core.process import explain, note_unexpected
 
@@ -125,6 +127,32 @@ def test_a_seed_is_read_and_mutants_are_read_or_refused(name: str, seeds: Path) 
             except target.refuses:
                 pass
     assert read > 0 or name == "kernel-words"
+
+
+ACCEPTS = """digest=$(sha256sum "$1" | cut -c1-64)
+printf 'accepted accesses %s\\nslots true\\nfootprints true\\ninputs true\\nsymbolic unclaimed\\n' $digest"""
+
+
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [
+        (ACCEPTS, "accepted, and the naive checker says"), ("kill -11 $$", "exit code -11"),
+        ("echo yes", "its answer is not understood"), ("echo 'exception Stack_overflow' >&2; exit 2", "Stack_overflow"),
+        ("echo 'Invalid_argument(\"index out of bounds\")' >&2; exit 2", None),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_accepts_a_wrong_plan_or_ends_otherwise_is_found(
+    script: str, what: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: RE6.3"""
+    wrong = Path(examples.write("broken/packed-storages-overlap-by-one-byte", tmp_path / "b.cbor")[0]).read_bytes()
+    program = tmp_path / "kernel"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(installed, "find_program", lambda: program)
+    found = run_input(TARGETS["kernel-file"], wrong + BESIDE + bytes(8))
+    assert (found is not None) == (what is not None)
+    assert found is None or (what or "") in found.text
 
 
 LINEAR = ("plan-text", "ir-text", "minimalloc", "vela", "arenas", "shards", "events", "tla-config", "failed-models",

@@ -2,7 +2,7 @@
 
 The program decodes the file's bytes itself, and prints the SHA-256 that it computes of them and the kind of the plan.
 Both must be the expected ones. A missing, late or malformed answer is a failure with its reason, whatever happens to
-the process; it neither accepts nor rejects. spec: V6.1, V6.2, V6.6, V6.16
+the process; it neither accepts nor rejects. spec: V6.1, V6.2, V6.6, V6.16, V6.23, RE6.3
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from proofs.proving.kernel import program
+from proofs.proving.kernel import evidence, program
+from proofs.proving.kernel.memory import Named
 from proofs.readers.plans import formats
 from proofs.verify import judge
 from proofs.verify.checks import Subject
 from proofs.verify.fleet.results import Results
 from proofs.verify.options import Options
-from tests.nightly.fuzz.targets import BESIDE, SECRET
+from tests.nightly.fuzz.targets import BESIDE, SECRET, context_of_file
 from tests.support.gguf_parts import tiny
 from tmmu.cli.entry import run
 from tmmu.core import reading
@@ -151,8 +152,16 @@ def written(folder: Path) -> Iterator[tuple[str, bytes]]:
     if isinstance(stated, StatedPlan):
         digest = stated.hashes["file_digest"]
         context = Subject(stated, None, frozenset(), "inference", None, {}).context
-        row = [column.astype("<u8") for column in program._numbers(program.columns(context, digest))]
-        yield "kernel-words", b"".join(column.tobytes() for column in row)
+        yield "kernel-words", _bytes_of(evidence.columns(context, digest))
+    for name in ("ir", "loop", "slots"):
+        data = (folder / f"{name}.plan.cbor").read_bytes()
+        if (found := context_of_file(data)) is not None:
+            yield "kernel-file", data + BESIDE + _bytes_of(evidence.file_columns(found))
+
+
+def _bytes_of(named: list[Named]) -> bytes:
+    """Return columns as words."""
+    return b"".join(column.astype("<u8").tobytes() for column in program._numbers(named))
 
 
 def made() -> Iterator[tuple[str, bytes]]:
@@ -205,7 +214,8 @@ def made() -> Iterator[tuple[str, bytes]]:
         "kernel-answer",
         b"accepted accesses "
         + zero
-        + b"\nslots true\nfootprints unclaimed\ninputs false\narena 0 fewest_slots true least_footprint false\n",
+        + b"\nslots true\nfootprints unclaimed\ninputs false\nsymbolic unclaimed\n"
+        + b"arena 0 fewest_slots true least_footprint false\n",
     )
     yield "kernel-answer", b"rejected accesses " + zero + b" 3\n"
     yield "kernel-record", json.dumps({"sources": "a", "program": "b", "theorems": "c"}).encode()

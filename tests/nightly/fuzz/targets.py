@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from tests.nightly.fuzz.mutators import binary, cbor, mutate_bytes
 from tests.nightly.fuzz.mutators.protobuf import mutate_protobuf
 from tests.nightly.fuzz.mutators.python_code import mutate_python
 from tests.nightly.fuzz.mutators.texts import mutate_text, with_words
+from tests.support.kernel_objections import find_objections
 from tmmu.cli.entry import run as run_tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.core.npy import NotAnArray, load_archive, load_array, map_array
@@ -67,6 +69,7 @@ from tmmu.planner import plan_memory
 from tmmu.planner.sharding import spec as sharding
 from tmmu.plans import configuration_file, failed_models
 from tmmu.plans import file as plan_files
+from tmmu.plans.gate import StatedPlan
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.records import compare, trace
 from tmmu.tasks import models
@@ -299,6 +302,65 @@ def read_kernel_words(data: bytes) -> None:
         program.ask_words(path, [words], digest, KERNEL_S)
 
 
+class WrongAnswer(Exception):
+    """The kernel's program ended otherwise than it may, or accepted a plan to which the naive checker objects."""
+
+
+ENDS = ("index out of bounds", "modulo", "div", "more memory than its words can need", "no answer within", "Z.Overflow")
+"""Why the program may end without an answer: words that are not there, or are no words of any plan."""
+
+
+def read_kernel_file(data: bytes) -> None:
+    """Give a plan file, permissions and evidence to the kernel's program, if it is installed.
+
+    It answers or refuses. It accepts no plan to which the naive checker objects, whatever the evidence is: the
+    permissions are then those that the readers give, because the theorem believes them. spec: RE6.3
+    """
+    path, (of_plan, _, beside) = installed.find_program(), data.partition(BESIDE)
+    words = np.frombuffer(beside[: len(beside) // 8 * 8], "<u8")
+    if path is None:
+        return
+    ask_kernel(path, of_plan, words)
+    context = context_of_file(of_plan)
+    if context is None or len(words) == 0:
+        return
+    granted = list_permissions(context)
+    evidence = words[1 + min(int(words[0]), len(words) - 1) :]
+    if not ask_kernel(path, of_plan, np.concatenate([granted, evidence])).accepted:
+        return
+    said = find_objections(context.plan, context.permissions)
+    if against := [text for text in said or () if "has the alignment" not in text]:  # nor does it look at empty arenas
+        raise WrongAnswer(f"accepted, and the naive checker says: {against[0]}")
+
+
+def ask_kernel(path: Path, of_plan: bytes, words: np.ndarray[Any, Any]) -> program.KernelAnswer:
+    """Return the answer on these bytes and words. Raises WrongAnswer if the program ends as it may not."""
+    of = program.PlanFile(lambda stream: stream.write(of_plan), hashlib.sha256(of_plan).digest())
+    answer = program._ask(path, [words], of.sha256, KERNEL_S, "accesses", of)
+    if answer.failure == "its answer is for another file":  # it states lifetimes
+        answer = program._ask(path, [words], of.sha256, KERNEL_S, "lifetimes", of)
+    if answer.failure and not any(map(answer.failure.count, ENDS)):
+        raise WrongAnswer(answer.failure)
+    return answer
+
+
+def context_of_file(data: bytes) -> Context | None:
+    """Return what the words of a plan are drawn from; None if the gate refuses its file, or it states no steps."""
+    try:
+        stated = plan_files.read_any(data, "x.plan.cbor")
+        if not isinstance(stated, StatedPlan):
+            return None
+        return Subject(stated, None, frozenset(), "inference", None, {}).context
+    except TmmuError:
+        return None
+
+
+def list_permissions(context: Context) -> np.ndarray[Any, Any]:
+    """Return how many words the readers have for a plan, and these."""
+    row = np.concatenate([column.astype("<u8").ravel() for column in program._numbers(file_columns(context))])
+    return row[: 1 + int(row[0])]
+
+
 KERNEL_S = 1.0
 """The seconds that the kernel has. Words for which it takes longer are no finding: no file of a user has its words."""
 PROBLEM = BufferProblem([TimedBuffer("a", 0, 3, 64), TimedBuffer("b", 1, 2, 32)])
@@ -334,6 +396,16 @@ TOML = with_words(
     b"'''", b"1979-05-27", b"0x1", b"inf",
 )  # fmt: skip
 JSON = with_words(b"null", b"true", b"[]", b"{}", b'""', b"-1", b"1e400", b"NaN", b'"\\ud800"', b"9" * 5000)
+
+
+def mutate_kernel_file(data: bytes, random: Random) -> bytes:
+    """Change a plan file, or the words beside it."""
+    of_plan, _, beside = data.partition(BESIDE)
+    if random.random() < 0.5:
+        of_plan = cbor.of_seal(cbor.seal_plan)(of_plan, random)
+    else:
+        beside = binary.mutate_words(beside, random)
+    return of_plan + BESIDE + beside
 
 
 def _repeat_lines(data: bytes, count: int) -> bytes:
@@ -388,6 +460,7 @@ def _targets() -> Iterator[ReaderTarget]:
     yield _target("kernel-answer", read_kernel_answer, mutate_text)
     yield _target("kernel-record", read_kernel_record, JSON)
     yield _target("kernel-words", read_kernel_words, binary.mutate_words)
+    yield _target("kernel-file", read_kernel_file, mutate_kernel_file)
 
 
 def void(_value: object) -> None:
