@@ -21,8 +21,11 @@ from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
     from tmmu.planner.sets.plan import PlannedSet
-    from tmmu.plans.sets import SharedTensor
+    from tmmu.plans.sets import SharedTensor, SharedUse
     from tmmu.tasks.sets import CheckedSet
+
+LISTED = 8
+"""The most shared tensors that are listed with their places."""
 
 
 @dataclass(frozen=True)
@@ -166,14 +169,35 @@ def lines(shared: Sequence[SharedTensor], planned: PlannedSet) -> Iterator[str]:
         if found:
             names = list_names([one.name for one in found])
             yield f"  shared {what}: {names}, {format_size(sum(one.bytes for one in found))} once"
+    for one in states[:LISTED]:
+        ways = [f"{program} {describe_use(use)}" for program, use in one.uses.items()]
+        yield f"    {one.name}: {one.bytes} bytes at {one.arena}:{one.offset}, {', '.join(ways)}"
+    if len(states) > LISTED:
+        yield f"    and {len(states) - LISTED} more"
     for arena in planned.plan_set.agreement.arenas:
         if not arena.bytes:
             continue
         peak = planned.peaks.get(arena.name) or 0
         ratio = f", peak live {peak}, ratio {arena.bytes / peak:.3f}" if peak else ""
         each = alone.get(arena.name, [])
-        own = f"; {count_noun(len(each), 'program')} apart {sum(each)}" if len(each) > 1 else ""
+        own = f"; {count_noun(len(each), 'program')}, each by itself {sum(each)}" if len(each) > 1 else ""
         yield f"  {arena.name}: footprint {arena.bytes} ({format_size(arena.bytes)}){ratio}{own}"
+
+
+def describe_use(use: SharedUse) -> str:
+    """Return how a program uses a shared tensor.
+
+    >>> from tmmu.plans.sets import SharedUse
+    >>> describe_use(SharedUse("a", "b")), describe_use(SharedUse("a", "a"))
+    ('reads a, returns b', 'changes a')
+    >>> describe_use(SharedUse("a")), describe_use(SharedUse(None, "b"))
+    ('reads a', 'writes b')
+    """
+    if use.entry is None:
+        return f"writes {use.exit}"
+    if use.exit is None:
+        return f"reads {use.entry}"
+    return f"changes {use.entry}" if use.entry == use.exit else f"reads {use.entry}, returns {use.exit}"
 
 
 def calls(planned: PlannedSet) -> Iterator[str]:
