@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from proofs.sets.members import SetMember
 from proofs.verify.checks import Subject
@@ -13,6 +13,7 @@ from tmmu.planner.plan import PreparedModel
 from tmmu.planner.sets.plan import PlannedSet
 from tmmu.planner.sets.programs import prepare_program
 from tmmu.plans import file
+from tmmu.plans.sections import Plan
 
 
 def cache_program(sizes: Sequence[int], *, cache: int = 64, changes: bool = True, donated: bool = True) -> Model:
@@ -45,11 +46,11 @@ def prepared(layout: str = "packed", **models: Model) -> dict[str, PreparedModel
     return {name: prepare_program(model, DEFAULT, options, ANYWHERE) for name, model in models.items()}
 
 
-def members_of(made: PlannedSet) -> list[SetMember]:
-    """The programs of a set that was planned, as the verifier sees them."""
+def members_of(made: PlannedSet, changed: Mapping[str, Plan] | None = None) -> list[SetMember]:
+    """The programs of a set that was planned, or of changed plans in their place, as the verifier sees them."""
     found = []
     for name, plan in made.plans.items():
-        stated = file.require_steps(file.decode(file.encode(plan)))
+        stated = file.require_steps(file.decode(file.encode((changed or made.plans)[name])))
         subject = Subject(stated, donated=frozenset(plan.bindings.donated))
         found.append(SetMember(name, name, stated.plan, subject.run, stated.hashes["file_digest"]))
     return found
