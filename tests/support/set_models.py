@@ -33,6 +33,15 @@ def cache_program(sizes: Sequence[int], *, cache: int = 64, changes: bool = True
     return read_model("\n".join(lines))
 
 
+def other_program(sizes: Sequence[int]) -> Model:
+    """A program that has nothing of the cache: a parameter of its own, and a chain of `sizes` bytes."""
+    lines = [f"tensor x u8 {sizes[0]} input", "tensor v u8 32 parameter"]
+    for k, size in enumerate(sizes[1:]):
+        output = " output" if k == len(sizes) - 2 else ""
+        lines += [f"tensor t{k} u8 {size}{output}", f"node n{k} my::F {'x' if k == 0 else f't{k - 1}'} v -> t{k}"]
+    return read_model("\n".join(lines))
+
+
 def read_model(lines: str) -> Model:
     """The valid model of some statements, in execution order."""
     model = text.read(f"tmmu-ir-text 1\n{lines}\n".encode(), "m.ir.txt")
