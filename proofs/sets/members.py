@@ -1,4 +1,4 @@
-"""A program of a set as the checks see it: its plan, the run that the naive checker knows, and the caller's tensors.
+"""A program of a set as the checks see it: its plan, its run in the naive checker, and the caller's tensors.
 
 spec: PS1.1, PS1.5
 """

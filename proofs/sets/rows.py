@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 
 from proofs.definition.violations import Obligation
 from proofs.proving.lemmas import at_use
-from proofs.proving.lemmas.engine import record
-from proofs.proving.lemmas.engine.family import Family
-from proofs.proving.lemmas.plan import chains, hulls, plan_sets
+from proofs.proving.lemmas.plan import chains, hulls
 from proofs.proving.obligations.rows import Unprovable
 from proofs.proving.solvers import Solver, refutation
 from proofs.proving.solvers.process import SOLVERS
@@ -31,9 +29,9 @@ DEFINITIONS = f"""{chains.DEFINITIONS}{hulls.HULLS}
 """
 LEMMAS = (
     "slots_are_apart_in_bytes", "layouts_join", "what_is_clear_of_a_hull_is_clear_of_its_parts",
+    "plan_set_is_inductive",
 )  # fmt: skip
-"""The lemmas of plans that the rows rest on, beside those of sets."""
-OF_SETS = Family("plan/plan_sets", plan_sets.LEMMAS)
+"""The lemmas that the rows rest on."""
 CELLS = 64
 """The tensors of the state in one row."""
 ROWS = 500
@@ -147,11 +145,8 @@ def prove_set(
     start = SOLVERS[solver]
     with start(DEFINITIONS, start_s=timeout_s) as process:
         unproved = at_use.prove_unrecorded(process.version, timeout_s, start=start)
-        unproved |= record.prove_unrecorded(
-            OF_SETS.requests(), OF_SETS.text, process.version, timeout_s, at_use.cache_folder(), start
-        )
         outcome = evaluate_rows(process, members, agreement, state, timeout_s)
-    missing = [name for name in (*LEMMAS, *(lemma.name for lemma in OF_SETS.lemmas)) if name in unproved]
+    missing = [name for name in LEMMAS if name in unproved]
     if missing:
         reason = f"its lemma {missing[0]} is not proved: {unproved[missing[0]]}"
         outcome.open.setdefault(Obligation.STATE_IS_UNTOUCHED, reason)

@@ -326,6 +326,8 @@ def command(
         raise click.UsageError("--model and --models exclude each other")
     if models and any(STANDARD in listing.files for listing in given):
         raise click.UsageError("--models goes with files; of the standard input give the --model")
+    if names.initial and not names.shared:
+        raise click.UsageError("--initial goes with --shared; the manifest of a set states what is initial")
     plans_given = _given_plans(given, models, options.model)
     plans, into = plans_given.plans, options.folders
     if into.coq is not None and len(plans) > 1:

@@ -53,10 +53,6 @@ class SharedNames:
     shared: tuple[str, ...] = ()
     initial: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.initial and not self.shared:
-            raise Disagreement("--initial goes with --shared; a manifest states what is initial")
-
 
 @dataclass(frozen=True)
 class JudgedPlan:

@@ -1,4 +1,4 @@
-"""Random plan sets: what is planned is right, and of one that is changed the definition and running calls agree.
+"""Random plan sets: what is planned is right; if one is changed, definition, calls and rows (`plan_sets`) agree.
 
 spec: PS1.4, PS1.5, PS1.6, PS3.4, PS3.5, PS4.6, V4.3
 """

@@ -162,7 +162,7 @@ TABLE: list[WrongSet] = [
         obligation=UNTOUCHED, programs=("r",), tensors=("z", "code"), calls=("w", "r", "r"), open=(UNTOUCHED,),
     ),
     WrongSet(
-        "a first call that reads what nobody wrote", BOTH, initial=(),
+        "a first call that reads what was never written", BOTH, initial=(),
         obligation=FIRST, programs=("fill",), tensors=("cache",), calls=("fill",), runs=False,
     ),
     WrongSet(

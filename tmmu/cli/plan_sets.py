@@ -201,7 +201,7 @@ def describe_use(use: SharedUse) -> str:
 
 
 def calls(planned: PlannedSet) -> Iterator[str]:
-    """Yield who writes the state before the first call, and which program must be called before another."""
+    """Yield which state the caller writes before the first call, and which program must be called before another."""
     shared = planned.plan_set.agreement.shared
     initial = [one.name for one in shared if one.is_initial]
     if initial:

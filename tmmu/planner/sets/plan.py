@@ -17,7 +17,7 @@ from tmmu.planner.patterns import match_pattern
 from tmmu.planner.plan import PreparedModel, assemble_plan
 from tmmu.planner.sets.joint import join_programs
 from tmmu.planner.sets.programs import SetProgram, of_model, of_plan, with_uses
-from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, share_error
+from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, set_error
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import LAYOUTS, Agreement, PlanSet, SharedTensor, arenas_of
@@ -64,7 +64,7 @@ def plan_programs(
     tensors that cannot be shared, and the errors of `plan_memory`. O(N log N) for all programs together.
     """
     if layout not in LAYOUTS:
-        raise share_error("of the set", f"a set has no layout {layout}", f"plan it as {' or '.join(LAYOUTS)}")
+        raise set_error(f"a set has no layout {layout}", f"plan it as {' or '.join(LAYOUTS)}")
     with disable_collector():
         programs = [of_plan(plan, name) for name, plan in (planned or {}).items()]
         programs += [of_model(prepared, name) for name, prepared in models.items()]
@@ -92,7 +92,7 @@ def _check_names(programs: Sequence[SetProgram]) -> None:
     seen = set[str]()
     for program in programs:
         if program.name in seen:
-            raise share_error("of the set", f"two programs are named {program.name!r}", "rename one of the files")
+            raise set_error(f"two programs are named {program.name!r}", "rename one of the files")
         seen.add(program.name)
 
 
