@@ -25,7 +25,7 @@ def agree_by_names(members: Sequence[SetMember], shared: Sequence[str], initial:
     call. Raises ValueError for a name that fewer than two plans have, a pair that fits nothing or repeats another, and
     a plan that would have two entries or two exits of one shared tensor. O(names x tensors).
     """
-    groups = _groups(members, shared)
+    groups = _named(members, _joined_by_exits(members, _groups(members, shared)))
     found = []
     for name, ends in groups.items():
         uses: dict[str, SharedUse] = {}
@@ -54,8 +54,8 @@ def _candidates(member: SetMember) -> list[str]:
     return [t.name for row, t in enumerate(member.run.tensors) if t.writer is None or row in member.returned]
 
 
-def _groups(members: Sequence[SetMember], shared: Sequence[str]) -> dict[str, list[End]]:
-    """Return the tensors of each shared tensor, by its name: that of its first tensor."""
+def _groups(members: Sequence[SetMember], shared: Sequence[str]) -> list[list[End]]:
+    """Return the tensors of each shared tensor."""
     candidates = {member.name: _candidates(member) for member in members}
     groups: list[list[End]] = []
     for request in shared:
@@ -65,12 +65,32 @@ def _groups(members: Sequence[SetMember], shared: Sequence[str]) -> dict[str, li
                 raise ValueError(f"--shared {request}: the two are one shared tensor already")
             merged = list(dict.fromkeys(end for group in (*touching, ends) for end in group))
             groups = [group for group in groups if group not in touching] + [merged]
+    return groups
+
+
+def _joined_by_exits(members: Sequence[SetMember], groups: list[list[End]]) -> list[list[End]]:
+    """Join the groups of an entry and of its exit, if both are shared by their own names."""
+    for member in members:
+        for end in [end for group in groups for end in group if end[0] == member.name]:
+            row = member.rows[end[1]]
+            exit_ = (member.name, _exit_of(member, row)) if member.is_callers(row) else end
+            touching = [group for group in groups if end in group or exit_ in group]
+            if len(touching) > 1:
+                groups = [group for group in groups if group not in touching]
+                groups.append([each for group in touching for each in group])
+    return groups
+
+
+def _named(members: Sequence[SetMember], groups: list[list[End]]) -> dict[str, list[End]]:
+    """Return the groups by name: that of the first program's entry, else of its exit."""
     order = {member.name: k for k, member in enumerate(members)}
+    by_name = {member.name: member for member in members}
     found: dict[str, list[End]] = {}
     for group in groups:
         group.sort(key=lambda end: order[end[0]])
-        name = group[0][1]
-        found[name if name not in found else ":".join(group[0])] = group
+        own = [end for end in group if end[0] == group[0][0]]
+        first = next((end for end in own if by_name[end[0]].is_callers(by_name[end[0]].rows[end[1]])), own[0])
+        found[first[1] if first[1] not in found else ":".join(first)] = group
     return found
 
 
@@ -117,10 +137,15 @@ def _use(member: SetMember, shared: str, names: Sequence[str]) -> SharedUse:
 
 
 def _exit_of(member: SetMember, entry: int) -> str | None:
-    """Return the returned tensor that took the bytes of an entry in place, or the entry itself if it is mutated."""
+    """Return the returned tensor that took the bytes of an entry in place, or the entry itself if it is mutated.
+
+    A file that declares which result is returned there is believed; whether it is there is checked like any exit.
+    """
     if entry in member.mutated:
         return member.tensor(entry).name
     run, t = member.run, member.tensor(entry)
+    if (declared := member.exits.get(t.name)) is not None:
+        return declared
     for row in run.returned:
         at, is_changed = row, False
         while at in run.in_place or at in run.views:

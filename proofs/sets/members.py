@@ -5,7 +5,8 @@ spec: PS1.1, PS1.5
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from proofs.definition.checker.program import PlacedTensor, Program
@@ -25,6 +26,8 @@ class SetMember:
     plan: Plan
     run: Program
     file_digest: bytes = b""
+    exits: Mapping[str, str] = field(default_factory=dict)
+    """The results that the file of another producer declares to be returned in the bytes of donated tensors."""
 
     @cached_property
     def rows(self) -> dict[str, int]:

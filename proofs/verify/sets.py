@@ -67,7 +67,8 @@ class JudgedPlan:
         if isinstance(self.stated, StatedBuffers):
             raise Disagreement(f"{self.path}: the plan states lifetimes and no steps, and so no calls")
         subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
-        return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"])
+        exits = {} if self.stated.reading is None else self.stated.reading.exits
+        return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"], exits)
 
 
 def verdicts(

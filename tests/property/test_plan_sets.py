@@ -5,6 +5,7 @@ spec: PS1.4, PS1.5, PS1.6, PS3.4, PS3.5, PS4.6, V4.3
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import assume, event, given
@@ -48,12 +49,13 @@ def macros(text: str) -> bool:
                 return False
             cursor = first + size
         return cursor == end
-    return {
+    function: Callable[[list[int]], bool] = {
         "same_place": lambda v: v[:5] == v[5:],
         "to_the_end": lambda v: v[1] <= v[0],
         "in_hull": lambda v: v[2] <= v[0] and v[0] + v[1] <= v[3],
         "clear_of": lambda v: v[0] + v[1] <= v[2] or v[3] <= v[0],
-    }[name](values)
+    }[name]
+    return function(values)
 
 
 @given(models, st.sampled_from(("packed", "slots")))

@@ -131,6 +131,11 @@ def test_what_cannot_be_shared_is_refused_with_names(share: tuple[str, ...], oth
         plan_programs(prepared(prefill=PREFILL, other=other), SetOptions(share), "packed")  # type: ignore[arg-type]
 
 
+def test_a_pattern_that_fits_entries_and_exits_shares_each_with_its_own() -> None:
+    made = checked(plan_programs(prepared(prefill=PREFILL, decode=DECODE), SetOptions(("cache", "new", "w")), "packed"))
+    assert [one.name for one in made.plan_set.agreement.shared] == ["cache", "w"]
+
+
 def test_unknown_initial_names_layouts_and_arenas_are_refused() -> None:
     both = prepared(prefill=PREFILL, decode=DECODE)
     with pytest.raises(TmmuError, match="--initial kache"):

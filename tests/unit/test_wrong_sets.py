@@ -134,6 +134,24 @@ def test_names_that_cannot_be_shared_are_refused(shared: list[str], initial: lis
         agree_by_names([member_of("fill", FILL), member_of("next", NEXT)], shared, initial)
 
 
+def test_an_exit_that_is_shared_by_its_own_name_is_that_of_its_entry() -> None:
+    both = [member_of(name, lines) for name, lines in BOTH.items()]
+    assert [one.name for one in agree_by_names(both, ["*"], ["*"]).shared] == ["w", "cache"]
+    assert agree_by_names(both, ["*"], ["*"]).shared[1].uses == TABLE[0].agreement.shared[0].uses
+
+
+def test_an_exit_that_a_file_declares_is_believed_and_checked() -> None:
+    """As XLA does for the results that it returns in the bytes of donated parameters."""
+    apart = changed(FILL, "inplace cache output", "output")
+    members = [replace(member_of(name, apart), exits={"cache": "new"}) for name in "ab"]
+    (cache, _) = agree_by_names(members, ["cache", "w"], ["cache"]).shared
+    assert cache.uses["a"] == SharedUse("cache", "new")
+    moved = changed(FILL, "64 memory 64 inplace cache output", "64 memory 256 output")
+    wrong = [members[0], replace(member_of("b", moved), exits={"cache": "new"})]
+    found = list(find_violations(wrong, agree_by_names(wrong, ["cache", "w"], ["cache"])))
+    assert [violation.obligation for violation in found] == [Obligation.SHARED_AT_ONE_PLACE]
+
+
 def test_pairs_join_tensors_of_other_names() -> None:
     other = changed(READER, "tensor code", "tensor past").replace("F code", "F past")
     members = [member_of("w", WRITER), member_of("r", other), member_of("o", OTHER)]

@@ -16,7 +16,7 @@ from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.patterns import match_pattern
 from tmmu.planner.plan import PreparedModel, assemble_plan
 from tmmu.planner.sets.joint import join_programs
-from tmmu.planner.sets.programs import SetProgram, of_model, of_plan, with_uses
+from tmmu.planner.sets.programs import SetProgram, find_exits, of_model, of_plan, with_uses
 from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, set_error
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -70,7 +70,10 @@ def plan_programs(
         programs += [of_model(prepared, name) for name, prepared in models.items()]
         _check_names(programs)
         candidates = {program.name: program.candidates for program in programs}
-        groups = group_shared(wanted.share, candidates, [*wanted.equal, *_known_pairs(known)], _known_names(known))
+        pairs, names = [*wanted.equal, *_known_pairs(known)], _known_names(known)
+        groups = group_shared(wanted.share, candidates, pairs, names)
+        if more := find_exits(programs, groups):  # an exit that is shared by its own name is that of its entry
+            groups = group_shared(wanted.share, candidates, [*pairs, *more], names)
         programs = [with_uses(program, groups) for program in programs]
         joint = join_programs(programs)
         if planned:

@@ -101,6 +101,22 @@ def of_plan(plan: Plan, name: str) -> SetProgram:
     )  # fmt: skip
 
 
+def find_exits(
+    programs: Sequence[SetProgram], groups: Mapping[str, Sequence[TensorOfProgram]]
+) -> list[tuple[TensorOfProgram, TensorOfProgram]]:  # fmt: skip
+    """Return the entries whose exits are in another group, each with its exit."""
+    group_of = {end: name for name, ends in groups.items() for end in ends}
+    pairs = []
+    for program in programs:
+        for end in [end for end in group_of if end.program == program.name]:
+            row = program.rows[end.tensor]
+            exit_ = _find_exit(program, row) if program.is_callers(row) else None
+            other = TensorOfProgram(program.name, exit_) if exit_ is not None else end
+            if group_of.get(other, group_of[end]) != group_of[end]:
+                pairs.append((end, other))
+    return pairs
+
+
 def with_uses(program: SetProgram, groups: Mapping[str, Sequence[TensorOfProgram]]) -> SetProgram:
     """Return the program with the entry and exit of each shared tensor, and prepared such that it keeps them.
 
