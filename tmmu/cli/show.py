@@ -52,7 +52,7 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
     """
     from tmmu.cli import show_report, storages, summary
     from tmmu.plans import file as plans
-    from tmmu.tasks import memory_pools, shapes
+    from tmmu.tasks import memory_pools
 
     if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
@@ -72,6 +72,8 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
         raise click.UsageError("bindings go with --as text and an ONNX model; a plan for ranges takes --dim NAME=SIZE")
     loaded = plans.load(file).plan
     if bindings.dims:
+        from tmmu.tasks import shapes
+
         loaded = shapes.at_asked_shape(loaded, bindings.dims)
     print_lines(*show_report.render(loaded, what, style))
     if what is None and style == "text":

@@ -27,6 +27,14 @@ WORDS = {
     PLAN_SET: "the manifest of a plan set",
 }
 """The names of the kinds in messages."""
+OTHERS = {
+    ".tflite": "tmmu export tflite {path} -o FILE plans it",
+    ".csv": "tmmu export minimalloc {path} -o FILE --capacity BYTES places buffers",
+    ".gguf": "tmmu session plan {path} plans it",
+    ".pte": "verify-plan {path} verifies the plan in it",
+    ".pt2": "export the program to ONNX, or trace the module: tmmu trace torch --help",
+}
+"""What reads files that are no models of ours, by the suffix of their names."""
 
 
 def kind_of_head(head: bytes) -> str | None:
@@ -65,6 +73,12 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         return kind_of_head(read_head(path, HEAD))
     except OSError:
         return None
+
+
+def advise(path: str | os.PathLike[str], otherwise: str) -> str:
+    """Return how to fix that a file is not a model: the command for its kind, if its name says that."""
+    name = os.fspath(path)
+    return OTHERS.get(os.path.splitext(name)[1].lower(), otherwise).format(path=name)
 
 
 def is_ir(path: str) -> bool:
