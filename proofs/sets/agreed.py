@@ -139,7 +139,7 @@ def _use(member: SetMember, shared: str, names: Sequence[str]) -> SharedUse:
 def _exit_of(member: SetMember, entry: int) -> str | None:
     """Return the returned tensor that took the bytes of an entry in place, or the entry itself if it is mutated.
 
-    A file that declares which result is returned there is believed; whether it is there is checked like any exit.
+    What a file declares to be returned there is accepted as the exit; whether it is there is checked like any exit.
     """
     if entry in member.mutated:
         return member.tensor(entry).name

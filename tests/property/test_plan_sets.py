@@ -21,7 +21,7 @@ from tmmu.core.vocabulary import Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.plans.sections import amend_plan
-from tmmu.plans.sets import footprints
+from tmmu.plans.sets import footprints, live_peaks
 
 sizes = st.lists(st.integers(1, 12).map(lambda n: 4 * n), min_size=2, max_size=5)
 programs = st.builds(cache_program, sizes, cache=st.just(32), changes=st.booleans(), donated=st.just(True))
@@ -72,6 +72,7 @@ def test_what_is_planned_is_right_and_needs_no_more_than_the_programs_one_by_one
     for arena in made.plan_set.agreement.arenas:
         assert arena.bytes == max(end[arena.name] for end in ends)
         assert made.peaks[arena.name] <= arena.bytes
+    assert live_peaks(made.plan_set.agreement, made.plans) == made.peaks
     options = PlanOptions(layout=layout)
     alone = [plan_memory(model, options=options).plan for model in models]
     together = sum(arena.bytes for arena in made.plan_set.agreement.arenas)

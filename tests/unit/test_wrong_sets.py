@@ -140,7 +140,7 @@ def test_an_exit_that_is_shared_by_its_own_name_is_that_of_its_entry() -> None:
     assert agree_by_names(both, ["*"], ["*"]).shared[1].uses == TABLE[0].agreement.shared[0].uses
 
 
-def test_an_exit_that_a_file_declares_is_believed_and_checked() -> None:
+def test_an_exit_that_a_file_declares_is_accepted_and_its_place_checked() -> None:
     """As XLA does for the results that it returns in the bytes of donated parameters."""
     apart = changed(FILL, "inplace cache output", "output")
     members = [replace(member_of(name, apart), exits={"cache": "new"}) for name in "ab"]
