@@ -21,7 +21,7 @@ from proofs.definition.violations import Obligation, Violation
 from proofs.sets.members import SetMember
 from proofs.sets.state import StateTensor
 
-BUDGET = 100_000
+BUDGET = 30_000
 """About how many writes and reads are made in all sequences together."""
 LONGEST = 6
 """The longest sequences of which all are run."""

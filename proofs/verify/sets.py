@@ -19,7 +19,7 @@ from proofs.sets.members import SetMember
 from proofs.sets.rows import SetOutcome, prove_set
 from proofs.sets.state import find_never_ready, find_state
 from proofs.sets.violations import find_violations
-from proofs.verify.checks import Subject
+from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.flags import stem_of_plan
@@ -61,12 +61,16 @@ class JudgedPlan:
     path: str
     stated: StatedPlan | StatedBuffers
     verdict: Verdict
+    subject: Subject | BufferSubject | None = None
+    """What was proved of it: with a model, the sharing that the model shows."""
 
     def member(self, name: str) -> SetMember:
         """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
         if isinstance(self.stated, StatedBuffers):
             raise Disagreement(f"{self.path}: the plan states lifetimes and no steps, and so no calls")
-        subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
+        subject = self.subject
+        if not isinstance(subject, Subject):
+            subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
         exits = {} if self.stated.reading is None else self.stated.reading.exits
         return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"], exits)
 
