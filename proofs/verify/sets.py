@@ -48,7 +48,7 @@ AT_MOST = 20
 
 @dataclass(frozen=True)
 class SharedNames:
-    """What the command line says of plans without a manifest: the names that they share, and what is initial."""
+    """The options about plans without a manifest: the names that they share, and the initial ones among them."""
 
     shared: tuple[str, ...] = ()
     initial: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ def _of_names(plans: Sequence[JudgedPlan], names: SharedNames, options: Options)
 
 
 def _facts(agreement: Agreement) -> dict[str, Any]:
-    """Return what the verdict rests on beside its plans: what is shared, what is initial, and what is called before."""
+    """Return the assumptions about the set itself: programs, shared tensors, initial ones, and the order of first calls."""
     return {
         "programs": list(agreement.programs),
         "shared": [

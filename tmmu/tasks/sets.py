@@ -1,4 +1,4 @@
-"""Plan several models for one memory and check what was planned, as `tmmu plan --share` does.
+"""Plan several models for one memory and check their plans, as `tmmu plan --share` does.
 
 Each plan is checked as a single one is, and the set by the function that `verify-plan` uses. The bytes that are written
 are the bytes that were checked. spec: PS3.1, PS3.3, PS3.7, C2.1
@@ -35,7 +35,7 @@ Arenas = tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]
 
 
 class SetRequest(NamedTuple):
-    """How the programs of a set are planned: the model of each, and what holds for all of them."""
+    """How the programs of a set are planned: the model of each, and the options of all."""
 
     models: Mapping[str, str]
     bindings: Bindings

@@ -27,7 +27,7 @@ Pairs = Sequence[tuple[TensorOfProgram, TensorOfProgram]]
 
 @dataclass(frozen=True)
 class SetOptions:
-    """What a user requests of a set: what is shared, and what the caller writes before the first call.
+    """The requests of a user: the tensors to share, and those that the caller writes before the first call.
 
     `equal` are pairs of tensors that are shared because they have equal content.
     """
@@ -119,7 +119,7 @@ def _known_pairs(known: PlanSet | None) -> list[tuple[TensorOfProgram, TensorOfP
 
 
 def _plans(programs: Sequence[SetProgram], parts: Sequence[Solution]) -> dict[str, Plan]:
-    """Return the plan of each program; one that was planned already is as it was, except for what it states of a set.
+    """Return the plan of each program; the plan of a set that is extended stays as it is.
 
     The offsets of a program do not follow from its own slots, so that its layout is `packed`. spec: PS3.4
     """
