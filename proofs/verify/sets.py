@@ -148,7 +148,7 @@ def _of_names(plans: Sequence[JudgedPlan], names: SharedNames, options: Options)
 
 
 def _facts(agreement: Agreement) -> dict[str, Any]:
-    """Return the assumptions about the set itself: programs, shared tensors, initial ones, and the order of first calls."""
+    """Return the assumptions about the set itself: programs, shared and initial tensors, and the order of calls."""
     return {
         "programs": list(agreement.programs),
         "shared": [
