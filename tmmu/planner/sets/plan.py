@@ -71,9 +71,12 @@ def plan_programs(
         _check_names(programs)
         candidates = {program.name: program.candidates for program in programs}
         pairs, names = [*wanted.equal, *_known_pairs(known)], _known_names(known)
-        groups = group_shared(wanted.share, candidates, pairs, names)
+        entries = {
+            TensorOfProgram(p.name, name) for p in programs for name in p.candidates if p.is_callers(p.rows[name])
+        }
+        groups = group_shared(wanted.share, candidates, pairs, names, entries)
         if more := find_exits(programs, groups):  # an exit that is shared by its own name is that of its entry
-            groups = group_shared(wanted.share, candidates, [*pairs, *more], names)
+            groups = group_shared(wanted.share, candidates, [*pairs, *more], names, entries)
         programs = [with_uses(program, groups) for program in programs]
         joint = join_programs(programs)
         if planned:
