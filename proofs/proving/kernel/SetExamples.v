@@ -1,7 +1,7 @@
-(** Examples of plan sets: one that is accepted, with calls in it, and edits of it that are refused. An edit that makes a
-    definition weaker makes a proof fail, or one of these. spec: V6.9, V6.20 *)
+(** Examples of plan sets: one that is accepted, with calls in it, and edits of it that are refused. An edit that makes
+    a definition weaker makes a proof fail, or one of these. spec: V6.9, V6.20 *)
 From Coq Require Import ZArith List Bool Lia FMapPositive.
-From Tmmu Require Import Lists Columns Check Safe Run Sets ListsProof Examples.
+From Tmmu Require Import Lists Columns Check Safe Run Sets SetFile ListsProof Examples Table FileExamples.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -179,8 +179,8 @@ Proof.
     + apply storing; try decided. intros u v S. apply S; decided.
 Qed.
 
-(** The set fills the cache, decodes twice and does something else; the caller then writes the cache, and the set decodes.
-    Each call is whole. The caller finds in arenas what it finds in private memory. *)
+(** The set fills the cache, decodes twice and does something else; the caller then writes the cache, and the set
+    decodes. Each call is whole. *)
 Definition other_call : call bool := fill 2 false.
 Definition rewriting : event bool := Writes bool 0 (fun x => x =? 0) (fun _ => true).
 Definition events : list (event bool) :=
@@ -211,7 +211,8 @@ Proof.
   { destruct C as [[-> _]|[-> _]]; (eapply not_carried; [exact two_are_kept | decided | decided]). }
   assert (R : proper session bool (fill c b) /\ (forall w, call_begins session bool w (fill c b) (fill_begins b)) /\
     obeys session bool (fill c b) (fill_begins b)).
-  { destruct C as [[-> _]|[-> _]]; [apply (fill_runs session 0 b 0 2) | apply (fill_runs session 2 b 2 3)]; auto; decided. }
+  { destruct C as [[-> _]|[-> _]];
+      [apply (fill_runs session 0 b 0 2) | apply (fill_runs session 2 b 2 3)]; auto; decided. }
   destruct R as (P & B & O). eexists. split.
   - apply (one_whole_call session bool first_world l v (fill c b) _ T P (B v) O).
     destruct C as [[-> _]|[-> _]]; whole.
@@ -220,7 +221,8 @@ Proof.
 Qed.
 Example calls_are_made : exists v, whole_in_turn session bool first_world events v /\ world_of false v.
 Proof.
-  destruct (after_filling [] first_world 0 true true) as (v1 & T1 & W1); [apply no_whole_call | decided | decided | auto|].
+  destruct (after_filling [] first_world 0 true true) as (v1 & T1 & W1);
+    [apply no_whole_call | decided | decided | auto|].
   destruct (after_decoding _ _ _ T1 W1) as (v2 & T2 & W2). destruct (after_decoding _ _ _ T2 W2) as (v3 & T3 & W3).
   destruct W3 as (K0 & H0 & K1 & H1).
   destruct (after_filling _ v3 2 false true T3 K1 H1) as (v4 & T4 & _ & _ & K1' & H1');
@@ -289,3 +291,27 @@ Proof.
   - apply no_event.
   - specialize (Held 0 0). cbv -[kept_byte] in Held. discriminate Held; decided.
 Qed.
+
+(** * A set that is read from words *)
+
+(** Of the plan of [FileExamples] the output y is kept, in the second arena. The first arena of the set is another one. *)
+Definition small_member : member := Member (source_of small_bytes) FileExamples.permission FileExamples.evidence
+  (table [1; 3; 0;  1; 2;  0; 0; 1;  0; 0; 5; 1;  0; 0; 0; 0; 0]).
+Definition small_agreement : list Z := [1; 1;  2; 2 ^ 40; 12; 0; 1].
+Definition read_set {A} (part : plan_set -> A) (members_ : list member) (words : list Z) : option A :=
+  match stated_set members_ (table words) with Some s => Some (part s) | None => None end.
+Example small_set_is_accepted : accepts_set_files [small_member] (table small_agreement) = true /\
+  accepts_set_files [small_member] (table [2; 1;  2; 2 ^ 40; 12; 0; 1]) = false.
+Proof. split; vm_compute; reflexivity. Qed.
+
+(** The words of the agreement and of two links, each of which is another number. *)
+Definition other_member : member := Member (source_of small_bytes) FileExamples.permission FileExamples.evidence
+  (table [2; 3; 11;  12; 13;  14; 15; 16;  0; 1;  18; 19;  20; 21;  22; 23;  24; 25; 26; 27; 28]).
+Example words_of_a_set : read_set (fun s => (programs s, keeps s, map (kept_at s) [0; 1], map (rank s) [0; 1],
+    map (set_arena s 0) [0; 1], map (set_arena s 1) [0; 1], map (plan_arena s 1) [0; 1; 2],
+    map (ends_of s 0) [0; 1], map (ends_of s 1) [0; 1; 2], map (kept_below s 1) [0; 1; 2; 3; 4]))
+  [small_member; other_member] [1; 2;  30; 31;  32; 33;  34; 35;  1; 0;  36; 0] =
+  Some (2, 2, [Kept 30 32 34 true 35; Kept 31 33 35 false (-1)], [0; 11],
+    [1; 2], [12; 13], [14; 15; 16],
+    [Ends (-1) 4 1; no_ends], [Ends 17 19 22; Ends 18 20 23; no_ends], [24; 25; 26; 27; 28]).
+Proof. vm_compute. reflexivity. Qed.
