@@ -13,13 +13,18 @@ from itertools import islice
 from typing import Any
 
 from proofs.definition.violations import Discharge, Obligation, obligations_discharged
+from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
+from proofs.proving.kernel.program import PlanFile
+from proofs.proving.kernel.sets import SetProgram
 from proofs.readers.donation import unmatched_patterns
 from proofs.sets.agreed import agree_by_names
+from proofs.sets.kernel import ask_kernel
 from proofs.sets.members import SetMember
 from proofs.sets.rows import SetOutcome, prove_set
 from proofs.sets.state import find_never_ready, find_state
 from proofs.sets.violations import find_violations
 from proofs.verify.checks import BufferSubject, Subject
+from proofs.verify.conclusion import record_kernel_result
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.flags import stem_of_plan
@@ -73,6 +78,12 @@ class JudgedPlan:
             subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
         exits = {} if self.stated.reading is None else self.stated.reading.exits
         return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"], exits)
+
+    def program(self) -> SetProgram:
+        """Return what the kernel reads of a plan with steps."""
+        assert not isinstance(self.stated, StatedBuffers), "it has a member"
+        subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
+        return SetProgram(subject.context, PlanFile.as_read(self.stated))
 
 
 def verdicts(
@@ -216,13 +227,19 @@ def _decide(
     unproved = [plan for plan in plans if plan.verdict.verdict != PROVED]
     if unproved:
         reasons[Obligation.EACH_PROGRAM] = f"{unproved[0].path} is {unproved[0].verdict.verdict}"
+        verdict.kernel = {"answer": NOT_ASKED, "reason": reasons[Obligation.EACH_PROGRAM]}
+    else:
+        verdict.kernel = ask_kernel(members, state, [plan.program() for plan in plans], options.solving.timeout)
     _conclude(verdict, outcomes, reasons)
     if envelopes:
         verdict.not_looked_at["shared sizes at each shape"] = "they are compared as planned"
 
 
 def _conclude(verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Mapping[Obligation, str]) -> None:
-    """List each obligation with its rows; PROVED if none is open. Nothing without a row is called proved."""
+    """List each obligation with its rows; PROVED if none is open. Nothing without a row is called proved.
+
+    If the kernel is installed, it must accept the set. spec: V6.1, V6.20
+    """
     first = next(iter(outcomes.values()))
     for name in OBLIGATIONS:
         answer = UNKNOWN if name in reasons else PROVED
@@ -238,5 +255,10 @@ def _conclude(verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Map
     verdict.proved = [entry["name"] for entry in holding if entry.get("rows")]
     verdict.not_looked_at = {entry["name"]: "no rows" for entry in holding if entry.get("rows") == 0}
     verdict.notes = [f"{name}: {text}" for name, text in reasons.items()]
-    if not reasons:
+    agrees = record_kernel_result(verdict)
+    if verdict.kernel["answer"] == "accepted":
+        verdict.proved.append("kernel")
+    elif verdict.kernel["answer"] in (NOT_INSTALLED, NOT_ASKED):
+        verdict.not_looked_at["kernel"] = verdict.kernel.get("reason", verdict.kernel["answer"])
+    if agrees and not reasons:
         verdict.verdict, verdict.exit = PROVED, EXITS[PROVED]

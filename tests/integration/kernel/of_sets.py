@@ -70,7 +70,7 @@ OF_SETS = (
      "let* j := linked_of m in programs_from l' (Pos.succ next) (PositiveMap.add next j found)",
      "match linked_of m with Some j => programs_from l' (Pos.succ next) (PositiveMap.add next j found)\n"
      "  | None => programs_from l' next found end"),
-    ("SetFile", "entries are exits", "(word (c0 + n + i) - 1) (word (c0 + 2", "(word (c0 + 2 * n + i) - 1) (word (c0 + 2"),
+    ("SetFile", "entries are exits", "Ends (word (c0 + n + i) - 1)", "Ends (word (c0 + 2 * n + i) - 1)"),
     ("SetFile", "exits are entries", "(word (c0 + 2 * n + i) - 1) (word", "(word (c0 + n + i) - 1) (word"),
     ("SetFile", "the first arena of the plan is that of the set", "word (LINK + A + a)", "word (LINK + a)"),
     ("SetFile", "everything kept is initial", "initial := at_ 3 =? 1", "initial := true"),
