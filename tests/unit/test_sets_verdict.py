@@ -1,6 +1,6 @@
 """The verdict on a plan set: PROVED only as a whole, UNKNOWN without a part, REFUTED with what differs.
 
-spec: PS1.9, PS2.3, PS4.1, PS4.2, PS4.3, PS4.4
+The kernel is asked for its answer where a test says so. spec: PS1.9, PS2.3, PS4.1, PS4.2, PS4.3, PS4.4, V6.1
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ CORPUS = Path(__file__).parents[1] / "corpus/foreign/proved"
 MADE = plan_programs(
     prepared(prefill=cache_program([64, 64]), decode=cache_program([8, 8])), SetOptions(("cache", "w")), "packed"
 )
+
+
+@pytest.fixture(autouse=True)
+def _without_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sets, "ask_kernel", lambda *_: {"answer": "not installed"})
 
 
 def judged(path: str, plan: Plan, verdict: str = PROVED) -> JudgedPlan:
@@ -88,6 +93,50 @@ def test_a_plan_that_is_not_proved_leaves_the_set_open() -> None:
     verdict = verdict_on(verdict=UNKNOWN)
     assert (verdict.verdict, said(verdict)["each_program"]) == (UNKNOWN, UNKNOWN)
     assert said(verdict)["state_is_untouched"] == PROVED
+    assert verdict.not_looked_at["kernel"] == "session/prefill.cbor is UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "note"),
+    [
+        ({"answer": "accepted"}, PROVED, ""),
+        (
+            {"answer": "rejected", "reason": "arenas of program 0"},
+            UNKNOWN,
+            "CHECKERS DISAGREE: the kernel rejects it (a",
+        ),
+        (
+            {"answer": "no_answer", "reason": "no answer within 1 s"},
+            UNKNOWN,
+            "the kernel gave no answer: no answer with",
+        ),
+        ({"answer": "not installed"}, PROVED, ""),
+        ({"answer": "not asked", "reason": "because"}, PROVED, ""),
+    ],
+)
+def test_a_kernel_that_is_asked_must_accept_the_set(
+    answer: dict[str, str], verdict: str, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads each program from its file, in the order of the members. spec: V6.1, V6.20"""
+    asked = []
+
+    def ask(members: Any, state: Any, programs: Any, timeout_s: float) -> dict[str, str]:
+        asked.extend((member.name, program.of.sha256) for member, program in zip(members, programs, strict=True))
+        assert all(program.context.plan is member.plan for program, member in zip(programs, members, strict=True))
+        return answer
+
+    monkeypatch.setattr(sets, "ask_kernel", ask)
+    found = verdict_on()
+    assert [name for name, _ in asked] == list(MADE.plans)
+    assert (found.verdict, found.kernel, [each[: len(note)] for each in found.notes]) == (
+        verdict,
+        answer,
+        [note] * bool(note),
+    )
+    assert ("kernel" in found.proved) == (answer["answer"] == "accepted")
+    assert found.not_looked_at.get("kernel") == {"not installed": "not installed", "not asked": "because"}.get(
+        answer["answer"]
+    )
 
 
 @pytest.mark.parametrize("rows", [SetOutcome({}, {Obligation.STATE_IS_UNTOUCHED: "no answer"}), SetOutcome({})])

@@ -36,6 +36,7 @@ ARENAS = (
 ENVELOPE = (f"{UNIT}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 PROGRAM = "tests/integration/kernel/test_program.py"
 OF_KERNEL = (PROGRAM, "tests/integration/kernel/test_differential.py", "tests/integration/kernel/test_verify.py")
+KERNEL_SETS = "tests/integration/kernel/test_sets.py"
 KERNEL = (f"{UNIT}kernel_words.py", f"{UNIT}kernel.py")
 READERS = (
     f"{UNIT}readers_ir.py", MODELS, f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
@@ -220,6 +221,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/proving/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
+    **{f"proofs/{name}.py": (KERNEL_SETS,) for name in ("proving/kernel/sets", "sets/kernel")},
     "proofs/proving/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
