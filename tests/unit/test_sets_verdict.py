@@ -118,7 +118,7 @@ def test_a_kernel_that_is_asked_must_accept_the_set(
     answer: dict[str, str], verdict: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads each program from its file, in the order of the members. spec: V6.1, V6.20"""
-    asked = []
+    asked: list[tuple[str, bytes]] = []
 
     def ask(members: Any, state: Any, programs: Any, timeout_s: float) -> dict[str, str]:
         asked.extend((member.name, program.of.sha256) for member, program in zip(members, programs, strict=True))
