@@ -69,21 +69,26 @@ class JudgedPlan:
     subject: Subject | BufferSubject | None = None
     """What was proved of it: with a model, the sharing that the model shows."""
 
-    def member(self, name: str) -> SetMember:
-        """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
+    @property
+    def of_steps(self) -> Subject:
+        """What was proved, or else the plan without a model. Raises `Disagreement` for lifetimes without accesses."""
         if isinstance(self.stated, StatedBuffers):
             raise Disagreement(f"{self.path}: the plan states lifetimes and no steps, and so no calls")
-        subject = self.subject
-        if not isinstance(subject, Subject):
-            subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
-        exits = {} if self.stated.reading is None else self.stated.reading.exits
-        return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"], exits)
+        if isinstance(self.subject, Subject):
+            return self.subject
+        return Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
+
+    def member(self, name: str) -> SetMember:
+        """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
+        subject = self.of_steps
+        stated = subject.stated
+        exits = {} if stated.reading is None else stated.reading.exits
+        return SetMember(name, self.path, stated.plan, subject.run, stated.hashes["file_digest"], exits)
 
     def program(self) -> SetProgram:
-        """Return what the kernel reads of a plan with steps."""
-        assert not isinstance(self.stated, StatedBuffers), "it has a member"
-        subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
-        return SetProgram(subject.context, PlanFile.as_read(self.stated))
+        """Return what the kernel reads of the plan. Raises `Disagreement` for lifetimes without accesses."""
+        subject = self.of_steps
+        return SetProgram(subject.context, PlanFile.as_read(subject.stated))
 
 
 def verdicts(
