@@ -1,6 +1,6 @@
 """Ask the kernel about a set: what it keeps between calls, as the rows of each program's tensors.
 
-spec: PS1.4, PS1.5, PS1.6, PS1.7, PS1.8, V6.20
+spec: PS1.4, PS1.5, PS1.6, PS1.7, PS1.8, V6.24
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def _decide(
 def _conclude(verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Mapping[Obligation, str]) -> None:
     """List each obligation with its rows; PROVED if none is open. Nothing without a row is called proved.
 
-    If the kernel is installed, it must accept the set. spec: V6.1, V6.20
+    If the kernel is installed, it must accept the set. spec: V6.1, V6.24
     """
     first = next(iter(outcomes.values()))
     for name in OBLIGATIONS:

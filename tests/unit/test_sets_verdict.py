@@ -117,7 +117,7 @@ def test_a_plan_that_is_not_proved_leaves_the_set_open() -> None:
 def test_a_kernel_that_is_asked_must_accept_the_set(
     answer: dict[str, str], verdict: str, note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reads each program from its file, in the order of the members. spec: V6.1, V6.20"""
+    """It reads each program from its file, in the order of the members. spec: V6.1, V6.24"""
     asked: list[tuple[str, bytes]] = []
 
     def ask(members: Any, state: Any, programs: Any, timeout_s: float) -> dict[str, str]:

@@ -1,5 +1,5 @@
 (** Examples of plan sets: one that is accepted, with calls in it, and edits of it that are refused. An edit that makes
-    a definition weaker makes a proof fail, or one of these. spec: V6.9, V6.20 *)
+    a definition weaker makes a proof fail, or one of these. spec: V6.9, V6.24 *)
 From Coq Require Import ZArith List Bool Lia FMapPositive.
 From Tmmu Require Import Lists Columns Check Safe Run Sets SetFile ListsProof Examples Table FileExamples.
 Import ListNotations.

@@ -3,7 +3,7 @@
     The agreement is what the verifier has read of the programs: what is kept, in which tensors each program finds and
     leaves it, and which arenas of two plans are one. It is trusted like the permissions, except for the places of what
     is kept, which the plans must have. The evidence among the words is not. [accepts_set_files] is what the program
-    evaluates. spec: V6.20 *)
+    evaluates. spec: V6.24 *)
 From Coq Require Import ZArith List Bool FMapPositive.
 From Tmmu Require Import Lists Columns Check Cbor PlanFile Sets.
 Import ListNotations.

@@ -1,5 +1,5 @@
 (** Plan sets: programs that run in turn over one memory. First the set and its decision, which is evaluated, then what
-    it means that all sequences of calls behave as in private memory. spec: V6.20
+    it means that all sequences of calls behave as in private memory. spec: V6.24
 
     A program finds what is kept between calls in tensors of its plan, and leaves it in such tensors. Everything else
     that it writes is on other bytes. Programs, tensors and kept tensors are identified by their rows. *)

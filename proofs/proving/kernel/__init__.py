@@ -5,5 +5,5 @@ other shapes. `Theorems.v` states that the first implies the others, which is pr
 compiles it and makes a program of it. `Cbor.v` decodes plan files, and `PlanFile.v` reads from one the plan that it
 states. `Sets.v` is about programs that run in turn in one memory, and `SetFile.v` reads such a set from their files.
 `evidence` writes the words beside a file, `program` asks the program, `sets` asks it about a set, and `coq_file` writes
-a plan as a file that Coq itself can check. spec: V6.1 to V6.5, V6.16, V6.20
+a plan as a file that Coq itself can check. spec: V6.1 to V6.5, V6.16, V6.24
 """

@@ -2,7 +2,7 @@
 
 The program decodes the file of each plan. Beside them it reads the agreement: what is kept between calls, in which
 tensors each program finds and leaves it, and which arenas of two plans are one. The agreement is trusted, except for
-the places, which the plans must have. What `SetFile.v` calls evidence is not trusted. spec: V6.20
+the places, which the plans must have. What `SetFile.v` calls evidence is not trusted. spec: V6.24
 """
 
 from __future__ import annotations

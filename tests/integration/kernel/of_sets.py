@@ -1,6 +1,6 @@
 """Edits of the decision on plan sets and of what its theorem states: a proof or an example must fail.
 
-Rows: as in `definitions`. spec: V6.9, V6.20
+Rows: as in `definitions`. spec: V6.9, V6.24
 """
 
 from __future__ import annotations

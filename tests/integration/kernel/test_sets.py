@@ -1,6 +1,6 @@
 """The kernel's program decides plan sets as their definition does, from the bytes of the plans.
 
-spec: V6.20, V6.2, PS1.3, PS1.4, PS1.5, PS1.6, PS1.7, PS1.8
+spec: V6.24, V6.2, PS1.3, PS1.4, PS1.5, PS1.6, PS1.7, PS1.8
 """
 
 from __future__ import annotations
