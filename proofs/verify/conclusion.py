@@ -55,7 +55,7 @@ def conclude(
             result.obligations.append(entry_of(outcome))
     # The lemmas, and the query straight from the definition; what has no occasion has no row.
     result.obligations += [entry_of(o) for o in by_name.values() if o.verdict != PROVED or o.name not in MODULES]
-    agrees = _record_kernel_result(result)
+    agrees = record_kernel_result(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
     proved = {outcome.name for outcome in outcomes if outcome.verdict == PROVED}
     _optimal(result, plan, proved, options.folders.optimum, options.solving.timeout)
@@ -110,8 +110,8 @@ def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:
             yield f"slot count == max live is not claimed for arena {name}"
 
 
-def _record_kernel_result(result: Verdict) -> bool:
-    """Ask the kernel, if requested, whether it accepts the plan, and put its answer and reason into the verdict."""
+def record_kernel_result(result: Verdict) -> bool:
+    """Put the kernel's answer and reason into a verdict. Return whether it accepts, is not asked or not installed."""
     answer, reason = result.kernel["answer"], result.kernel.get("reason", "")
     if answer in (NOT_INSTALLED, NOT_ASKED):
         return True
@@ -166,6 +166,7 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "inputs-kept": has_steps and not result.assumptions["overwritten_inputs"],
         "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
+        "set": options.in_set,  # the verdict on the set says whether it is proved
     }[requirement]
 
 

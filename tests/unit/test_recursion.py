@@ -17,6 +17,7 @@ import pytest
 from proofs.proving.lemmas import at_use, plan
 from proofs.proving.lemmas.engine import induction, record
 from proofs.proving.lemmas.engine.induction import Lemma, NoInduction, Query
+from proofs.proving.lemmas.engine.machine import Inductive
 from proofs.proving.lemmas.engine.statements import Statement
 from proofs.proving.lemmas.plan import bases, chains, column, cover, hulls, merged, shrinking, tiling
 from proofs.proving.obligations import MODULES, PRELUDE
@@ -25,6 +26,7 @@ from proofs.proving.smt.descent import Unfounded
 from proofs.proving.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
 from proofs.proving.solvers import Answer
 from proofs.proving.solvers.process import Z3
+from proofs.sets import rows as set_rows
 
 TEXT = plan.TEXT
 PROOFS = induction.proofs_of(plan.LISTS, TEXT)
@@ -566,11 +568,12 @@ def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:
         for value in vars(import_module(f"proofs.proving.lemmas.plan.{path.stem}")).values()
         if isinstance(value, tuple) and not hasattr(value, "_fields")
         for lemma in value
-        if isinstance(lemma, induction.Lemma | Statement)
+        if isinstance(lemma, induction.Lemma | Statement | Inductive)
     }
     assert stated == REQUESTS.keys()
     named = {name for obligation in MODULES.values() for name in obligation.LEMMAS}
     others = (merged, bases, hulls, cover, shrinking)
     named |= {lemma.name for module in others for lemma in module.STATEMENTS}
+    named.update(set_rows.LEMMAS)
     assert "no_assignment_has_fewer_slots_than_are_live" in named
     assert named <= stated

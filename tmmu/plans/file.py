@@ -99,6 +99,8 @@ def _parts(plan: Plan | BufferPlan, part: Callable[[Any], Any]) -> dict[str, Any
                 value[name] = part(_to_file_value(section))
         if plan.provenance is not None:
             value["provenance"] = provenance_object(plan.provenance)
+        if plan.membership is not None:
+            value["set"] = plan.membership._asdict()
     return value
 
 

@@ -36,14 +36,14 @@ from tmmu.plans.allocation import Allocation, Arena, Buffers
 from tmmu.plans.claims import read_claims
 from tmmu.plans.columns import PARTS, ROLES, SHARES, Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
 from tmmu.plans.reading import Reading
-from tmmu.plans.sections import BufferPlan, Claims, Envelope, Plan
+from tmmu.plans.sections import BufferPlan, Claims, Envelope, Membership, Plan
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "2.0"
 """The format and version in every plan file. Other lifetimes, slots or addresses are a new major version.
 
 spec: R8.1, R8.2
 """
-SECTIONS = ("claims", "provenance", "shards", "envelope")
+SECTIONS = ("claims", "provenance", "shards", "envelope", "set")
 DTYPES: dict[str, Any] = {"U8": np.uint8, "U32": np.uint32, "U64": np.uint64, "Names": Names}
 """The types of columns, by the names under which the tables of `tmmu.plans.columns` declare them."""
 OF_OTHER_LENGTH = {Steps: Steps.LISTS, Shards: Shards.DIMENSIONS, Slots: ("of",)}
@@ -118,7 +118,11 @@ def from_object(value: Any) -> StatedPlan | StatedBuffers:
         raise plan_error("envelope.symbolic", "offsets follow from slots, and the plan has no provenance with slots")
     if origin is not None and envelope is not None and (both := origin.bindings.dims.keys() & envelope.ranges.keys()):
         raise plan_error("envelope.ranges", f"{min(both)!r} is bound already")
-    return StatedPlan(Plan(allocation, claims, origin, shards, envelope), hashes)
+    membership = None
+    if "set" in value:
+        readers = {"program": check_text, "digest": provenance.check_digest}
+        membership = Membership(**read_record(readers, value["set"], "set"))
+    return StatedPlan(Plan(allocation, claims, origin, shards, envelope, membership), hashes)
 
 
 def _claims(value: dict[str, Any], of: Allocation | Buffers) -> Claims | None:

@@ -147,6 +147,13 @@ class Envelope:
     __hash__ = None  # type: ignore[assignment]  # like a table
 
 
+class Membership(NamedTuple):
+    """The set that a plan belongs to: the name of its program, and the digest of the set's agreement. spec: PS2.3"""
+
+    program: str
+    digest: bytes
+
+
 @dataclass(frozen=True)
 class Plan:
     """An allocation with steps, and the other sections."""
@@ -157,6 +164,8 @@ class Plan:
     shards: Shards | None = None
     """The part of each tensor that this rank holds (R7)."""
     envelope: Envelope | None = None
+    membership: Membership | None = None
+    """The plan set that it belongs to."""
 
     @property
     def placement(self) -> Placement:

@@ -89,7 +89,7 @@ Fixpoint pairs_of (l : list (item span)) (found : list (Z * Z)) : option (list (
 (** * The keys of each map, as spec/plan.cddl lists them; by length, then by their letters *)
 
 Definition KEYS_OF_FILE : list string :=
-  ["claims"; "format"; "shards"; "buffers"; "envelope"; "allocation"; "provenance"; "file_digest"; "spec_version"]%string.
+  ["set"; "claims"; "format"; "shards"; "buffers"; "envelope"; "allocation"; "provenance"; "file_digest"; "spec_version"]%string.
 Definition KEYS_OF_ALLOCATION : list string :=
   ["ops"; "steps"; "arenas"; "bodies"; "dtypes"; "tensors"; "storages"; "unproduced"; "must_not_alias"]%string.
 Definition KEYS_OF_BUFFERS : list string := ["name"; "arenas"; "storages"; "must_not_alias"]%string.
@@ -247,7 +247,7 @@ Definition tensors_of (l : entries) (rows : Z) (permission : Z -> Z) : option (Z
        operand := permission (c2 + i) - 1; returned := is_returned (role i) (flags i) given; donated := given;
        scratch := role i =? SCRATCH; handed := false; made := step; needed := step; root := i; place := 0 |}).
 
-(** The entries at the top of a file. Provenance and shards are not read, and of the envelope only its keys. *)
+(** The entries at the top of a file. Provenance, shards and set are not read, and of the envelope only its keys. *)
 Definition top_of_file : option entries :=
   let* whole := decoded f in
   let* top := match whole with Map m => Some m | _ => None end in

@@ -2,7 +2,8 @@
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
   ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
-  PlannedProof PlannedChecked Cbor PlanFile CborProof Evidence EvidenceProof SymbolicRunsProof.
+  PlannedProof PlannedChecked Cbor PlanFile CborProof Evidence EvidenceProof SymbolicRunsProof Sets SetsProof SetFile
+  SetFileProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -303,6 +304,32 @@ Proof.
   exists m. split; [reflexivity|]. apply (claims_hold (lifetimes_with_evidence m evidence)). assumption.
 Qed.
 
+(** * Plan sets
+
+    Programs of a set that is accepted run in turn as in private memory, in which what is kept has its value by its
+    name: after any events, a call does in arenas what it does in private memory, and leaves every kept tensor there with
+    the value that it has in private memory. No weight changes. Calls find all bytes of what they find, if each finds
+    only what is initial or what a whole call has left, and every program can have its turn so. With one program, these
+    are the runs of one plan again and again. *)
+Theorem accepted_sets_run_as_private s : accepts_set s = true ->
+  (forall c, is_program s c ->
+     Safe (plan_at s c) /\ forall V, ReadsFindValues V (plan_at s c) /\ Progress V (plan_at s c)) /\
+  (forall V, RunInTurn s V) /\ EveryProgramHasItsTurn s.
+Proof.
+  intros H. split; [|auto using run_in_turn, every_program_has_its_turn].
+  intros c C. pose proof (member_safe s H c C). auto using reads_find_values, progress.
+Qed.
+
+(** The same about the files of the programs, the readers' words and the agreement. *)
+Theorem accepted_set_files_run_as_private l word : accepts_set_files l word = true ->
+  exists s, stated_set l word = Some s /\ SetOfFiles l s /\
+    (forall c, is_program s c -> Safe (plan_at s c)) /\ (forall V, RunInTurn s V) /\ EveryProgramHasItsTurn s.
+Proof.
+  unfold accepts_set_files. destruct (stated_set l word) as [s|] eqn:S; [|discriminate]. intros H. exists s.
+  split; [reflexivity|]. split; [apply (stated_set_is_of_files l word s S)|].
+  destruct (accepted_sets_run_as_private s H) as (M & R & T). split; [intros c C; apply M, C | auto].
+Qed.
+
 Print Assumptions checked_plans_run_as_private.
 Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
@@ -331,3 +358,5 @@ Print Assumptions accepted_symbolic_file_runs_at_every_shape.
 Print Assumptions accepted_file_of_lifetimes_is_safe.
 Print Assumptions claims_of_accepted_file_hold.
 Print Assumptions claims_of_accepted_file_of_lifetimes_hold.
+Print Assumptions accepted_sets_run_as_private.
+Print Assumptions accepted_set_files_run_as_private.

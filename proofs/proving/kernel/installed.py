@@ -18,10 +18,11 @@ from tmmu.core.reading import digest_file, parse_json, read_file
 
 SOURCES = Path(__file__).parent
 ORDER = (
-    "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof",
-    "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof",
-    "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned", "PlannedProof",
-    "PlannedChecked", "Evidence", "EvidenceProof", "SymbolicRunsProof", "Theorems", "Examples", "Table", "FileExamples",
+    "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Sets", "SetFile", "Shapes", "Claims", "Inputs",
+    "ListsProof", "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof",
+    "ShapesProof", "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned",
+    "PlannedProof", "PlannedChecked", "Evidence", "EvidenceProof", "SymbolicRunsProof", "SetsProof", "SetFileProof",
+    "Theorems", "Examples", "Table", "FileExamples", "SetExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""
 OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")

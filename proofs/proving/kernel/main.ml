@@ -9,7 +9,12 @@
    any other failure, ends the program without an answer; so does an input that makes it need far more memory than any plan
    of its size does.
 
-   kernel < WORDS: the same of a plan that the words describe whole (see Columns.v), with the digest that they give. *)
+   kernel < WORDS: the same of a plan that the words describe whole (see Columns.v), with the digest that they give.
+
+   kernel --set FILE... < WORDS: do these files state a plan set that is accepted? The words are: how many are the
+   agreement's, these, and for each file the numbers of the readers' words, of the evidence and of the link, and these
+   (see SetFile.v). The answer is "accepted set DIGEST..." or "rejected set PART PROGRAM DIGEST...", with the digest of
+   each file. PROGRAM is -1 if the part is of no single program. *)
 
 let two_64 = Z.shift_left Z.one 64
 
@@ -85,24 +90,60 @@ let of_file file permission evidence digest =
       if Checker.accepts_file file permission evidence then accept "accesses" plan.Checker.allocation ~inputs:(Some plan)
       else reject "accesses" digest (Checker.failing_part plan)
 
+(* The numbers of the parts of a set that fail, beside those of a program: what is kept, and the plan of a program. *)
+let wrong_kept = 0
+let wrong_plan = 6
+
+(* The part of a set that fails, and of which program. *)
+let failing_of_set set =
+  let rec first count holds i = if i >= count || not (holds (Z.of_int i)) then i else first count holds (i + 1) in
+  let keeps, programs = Z.to_int set.Checker.keeps, Z.to_int set.Checker.programs in
+  if first keeps (Checker.kept_ok set) 0 < keeps then (wrong_kept, -1)
+  else
+    let program = first programs (fun c -> Z.sign (Checker.failing_of_program set c) = 0) 0 in
+    if program = programs then (wrong_plan, -1)
+    else (Z.to_int (Checker.failing_of_program set (Z.of_int program)), program)
+
+let of_set members agreement digests =
+  let digests = String.concat " " digests in
+  if Checker.accepts_set_files members agreement then Printf.printf "accepted set %s\n" digests
+  else
+    let part, program =
+      match Checker.stated_set members agreement with Some set -> failing_of_set set | None -> (wrong_plan, -1) in
+    Printf.printf "rejected set %d %d %s\n" part program digests
+
 let () =
   if Sys.big_endian || Sys.word_size <> 64 then failwith "64 bits and little-endian words are needed";
   let map file kind = Bigarray.array1_of_genarray (Unix.map_file file kind Bigarray.c_layout false [| -1 |]) in
   let words = map Unix.stdin Bigarray.int64 in
-  let bytes =
-    if Array.length Sys.argv > 1 then Some (map (Unix.openfile Sys.argv.(1) [Unix.O_RDONLY] 0) Bigarray.char) else None in
-  let size = match bytes with Some bytes -> Bigarray.Array1.dim bytes | None -> 0 in
+  let arguments = List.tl (Array.to_list Sys.argv) in
+  let names = match arguments with "--set" :: names -> names | names -> names in
+  let files = List.map (fun name -> map (Unix.openfile name [Unix.O_RDONLY] 0) Bigarray.char) names in
+  let size = List.fold_left (fun sum bytes -> sum + Bigarray.Array1.dim bytes) 0 files in
   let most = (1 lsl 27) + 4 * Bigarray.Array1.dim words + size in
   ignore (Gc.create_alarm (fun () ->
     if (Gc.quick_stat ()).Gc.heap_words > most then (prerr_endline "more memory than its words can need"; exit 3)));
   let word i = number (Bigarray.Array1.get words i) in
-  match bytes with
-  | Some bytes ->
-    let readers = Int64.to_int (Bigarray.Array1.get words 0) in
-    let behind limit first i =
-      let i = Z.to_int i in
-      if 0 <= i && i < limit then word (first + i) else invalid_arg "index out of bounds" in
+  let count i = Int64.to_int (Bigarray.Array1.get words i) in
+  let behind limit first i =
+    let i = Z.to_int i in
+    if 0 <= i && i < limit then word (first + i) else invalid_arg "index out of bounds" in
+  match arguments, files with
+  | "--set" :: _, _ ->
+    let next = ref 0 in
+    let take count = let first = !next in next := first + count; first in
+    let row limit = behind limit (take limit) in
+    let agreement = row (count (take 1)) in
+    let add found bytes =
+      let first = take 3 in
+      let permission = row (count first) in
+      let evidence = row (count (first + 1)) in
+      { Checker.file = source bytes; permission; evidence; link = row (count (first + 2)) } :: found in
+    of_set (List.rev (List.fold_left add [] files)) agreement (List.map Sha256.hex files)
+  | _, [bytes] ->
+    let readers = count 0 in
     of_file (source bytes) (behind readers 1) (behind max_int (1 + readers)) (Sha256.hex bytes)
-  | None ->
+  | _, _ :: _ -> failwith "one file is expected"
+  | _, [] ->
     let digest = List.map (fun i -> Printf.sprintf "%016Lx" (Bigarray.Array1.get words i)) [1; 2; 3; 4] in
     of_words (fun i -> word (Z.to_int i)) (String.concat "" digest)

@@ -115,27 +115,38 @@ def ask_words(
 def _ask(
     program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind, of: PlanFile | None = None
 ) -> KernelAnswer:
+    output, failure = run_program([program], row, [] if of is None else [of], timeout_s)
+    return KernelAnswer(failure=failure) if failure else _parsed(output.splitlines(), digest, kind)
+
+
+def run_program(
+    command: Sequence[Path | str], row: Iterable[Column], files: Sequence[PlanFile], timeout_s: float
+) -> tuple[str, str]:
+    """Run the program with copies of the files behind the command, and words as input, given in parts of any length.
+
+    Returns its output and "", or anything and the reason for which it has no answer.
+    """
+    command = list(command)
     try:
         with contextlib.ExitStack() as stack:
             words = stack.enter_context(tempfile.TemporaryFile(dir=folders.temporary_folder()))
             for stretch in row:
                 words.write(np.ascontiguousarray(stretch, "<u8").data)  # the program maps it, from its first byte
             words.flush()
-            command: list[Path | str] = [program]
-            if of is not None:
+            for of in files:
                 copy = stack.enter_context(tempfile.NamedTemporaryFile(dir=folders.temporary_folder()))
                 of.write(copy)
                 copy.flush()
                 command.append(copy.name)
             code, output, errors = _run(command, words, timeout_s)
     except subprocess.TimeoutExpired:
-        return KernelAnswer(failure=f"no answer within {timeout_s:g} s")
+        return "", f"no answer within {timeout_s:g} s"
     except OSError as error:
-        return KernelAnswer(failure=f"it cannot be run: {error.strerror}")
+        return "", f"it cannot be run: {error.strerror}"
     if code:
         last_line = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
-        return KernelAnswer(failure=f"it ended without an answer: {last_line[:200]}")
-    return _parsed(output.splitlines(), digest, kind)
+        return "", f"it ended without an answer: {last_line[:200]}"
+    return output, ""
 
 
 def _run(command: Sequence[Path | str], words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:

@@ -14,7 +14,7 @@ from proofs.proving.solvers import Solver
 from proofs.proving.solvers.process import Z3
 from tmmu.core import folders
 
-FAMILY = Family("plan", (*plan.LISTS, *plan.STATEMENTS), plan.TEXT, plan.LISTS)
+FAMILY = Family("plan", (*plan.LISTS, *plan.STATEMENTS, *plan.SETS), plan.TEXT, plan.LISTS)
 """Every lemma that a verdict can use."""
 COUNT = len(FAMILY.lemmas)
 _make_requests = functools.cache(FAMILY.requests)  # they depend on no plan

@@ -36,6 +36,7 @@ ARENAS = (
 ENVELOPE = (f"{UNIT}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 PROGRAM = "tests/integration/kernel/test_program.py"
 OF_KERNEL = (PROGRAM, "tests/integration/kernel/test_differential.py", "tests/integration/kernel/test_verify.py")
+KERNEL_SETS = "tests/integration/kernel/test_sets.py"
 KERNEL = (f"{UNIT}kernel_words.py", f"{UNIT}kernel.py")
 READERS = (
     f"{UNIT}readers_ir.py", MODELS, f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
@@ -47,6 +48,7 @@ SHARDING = (
     f"{PROPERTIES}sharding.py",
 )  # fmt: skip
 TOGETHER = (f"{UNIT}sharding_together.py", f"{UNIT}sharding_ranks.py", f"{COMMANDS}sharding_commands.py")
+SETS = (f"{UNIT}wrong_sets.py", f"{UNIT}sets_verdict.py", f"{PROPERTIES}plan_sets.py")
 GOLDEN = "tests/corpus/test_golden_traces.py"
 PLANNER = (
     "tests/unit/test_planner_plan.py", "tests/property/test_planned_plans.py", f"{PROPERTIES}second_planner.py", GOLDEN,
@@ -219,6 +221,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/proving/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
+    **{f"proofs/{name}.py": (KERNEL_SETS,) for name in ("proving/kernel/sets", "sets/kernel")},
     "proofs/proving/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
@@ -278,6 +281,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/sharding/rank_model.py": (f"{UNIT}sharding_steps.py", f"{UNIT}sharding_partitions.py", *SHARDING),
     "proofs/sharding/stages.py": (f"{UNIT}sharding_stages.py", *SHARDING),
     "proofs/sharding/loops.py": (f"{UNIT}sharding_loops.py", *SHARDING),
+    **{f"proofs/sets/{name}.py": SETS
+       for name in ("agreed", "calls", "members", "rows", "state", "violations")},
+    "proofs/verify/sets.py": (f"{UNIT}sets_verdict.py",),
+    **{f"tmmu/planner/sets/{name}.py": (f"{PREFIX}sets.py", f"{PROPERTIES}plan_sets.py")
+       for name in ("joint", "plan", "programs", "shares")},
+    "tmmu/plans/sets.py": (f"{UNIT}plans_sets.py",),
     "proofs/verify/export.py": (f"{UNIT}smtlib.py", f"{COMMANDS}second_opinion.py"),
     "tmmu/foundry/weights.py": (f"{UNIT}foundry_weights.py", f"{PROPERTIES}foundry_files.py"),
     **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py",) for name in ("dequantize", "tokenizer", "environment")},
