@@ -2,15 +2,17 @@
 
 Weights, which only the caller writes and keeps, are in no block. Under the layouts `pools` and `hashed`, a block holds
 storages that overlap each other: it is a pool or a hashed slot. Under any other layout, an arena is one block.
-spec: MC3.1, MC3.2, MC3.3
+A caller who provides the memory provides one array for each arena, with its blocks in sequence.
+spec: MC3.1, MC3.2, MC3.3, MC10.3
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tmmu.mico.identifiers import Identifiers
 from tmmu.plans.allocation import Allocation
 from tmmu.plans.sections import Plan
 
@@ -23,6 +25,27 @@ class MemoryBlock:
     first: int
     bytes: int
     alignment: int
+
+
+@dataclass(frozen=True)
+class CallerMemory:
+    """The memory that a caller provides for the blocks of an arena: `offsets` are the first byte of each block in it.
+
+    `word` distinguishes the memories of several arenas; it is empty if there is one.
+    """
+
+    word: str
+    bytes: int
+    alignment: int
+    offsets: Mapping[int, int]
+
+    def name(self, what: str) -> str:
+        """Return the name of its parameter, `memory` or `bytes`.
+
+        >>> CallerMemory("", 8, 1, {}).name("bytes"), CallerMemory("sram", 8, 1, {}).name("memory")
+        ('bytes', 'memory_sram')
+        """
+        return f"{what}_{self.word}" if self.word else what
 
 
 class BlockPlace(NamedTuple):
@@ -78,3 +101,24 @@ def _make_block(allocation: Allocation, members: list[int]) -> MemoryBlock:
     first -= first % alignment
     end = max(int(s.offset[k]) + max(1, int(s.bytes[k])) for k in members)
     return MemoryBlock(arena.name, first, end - first, alignment)
+
+
+def memories_of(blocks: Sequence[MemoryBlock], alignments: Mapping[str, int]) -> list[CallerMemory]:
+    """Return the memory for each arena, at least one: its blocks in sequence, each aligned.
+
+    `alignments` are those that the base of each arena needs, so that every address is the plan's relative to it.
+    O(blocks).
+    """
+    words = Identifiers()
+    found: list[CallerMemory] = []
+    arenas = dict.fromkeys(block.arena for block in blocks)
+    for arena in arenas:
+        end, alignment, at = 0, alignments[arena], dict[int, int]()
+        for k, block in enumerate(blocks):
+            if block.arena == arena:
+                end += -end % block.alignment
+                at[k] = end
+                end += block.bytes
+                alignment = max(alignment, block.alignment)
+        found.append(CallerMemory(words.of(arena.lower()) if len(arenas) > 1 else "", end, alignment, at))
+    return found or [CallerMemory("", 0, 1, {})]
