@@ -191,7 +191,7 @@ def test_state_is_kept_from_call_to_call(how: str, tmp_path: Path) -> None:
     path = cell(tmp_path / "cell.onnx")
     options = CodeOptions(memory="caller", prefix="cell")
     generate(kept(path, how), str(path), str(tmp_path / "c"), prove=accepted, options=options)
-    assert "h_in keeps its bytes from call to call: it is then h_out." in (tmp_path / "c" / "cell.h").read_text()
+    assert "Kept from call to call: h_in (h_in, h_out), at first zeros." in (tmp_path / "c" / "cell.h").read_text()
     lines = executed(linked([tmp_path / "c"], CALLS, compilers()[0])).split()
     found = np.array([float.fromhex(each) for each in lines], np.float32).reshape(6, WIDTH, 2)
     evaluator = ReferenceEvaluator(onnx.load(path))

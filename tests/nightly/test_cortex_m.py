@@ -20,6 +20,7 @@ import pytest
 from tests.support.c_linked import TOGETHER, activations, sources, written
 from tests.support.c_models import saved
 from tests.support.c_programs import WARNINGS, CProgram, drawn_inputs, planned
+from tmmu.cli.entry import run as tmmu
 
 BOARD = Path(__file__).parents[1] / "support/cortex_m"
 CPU = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
@@ -95,3 +96,26 @@ def test_two_models_take_turns_on_the_board_in_the_memory_of_the_larger(tmp_path
     assert arrays(program, "memory") == {"memory": needed}
     for name, turn in itertools.product(alone, "01"):
         assert (tmp_path / f"{name}.{turn}").read_bytes() == alone[name]
+
+
+def test_a_plan_set_takes_turns_on_the_board(tmp_path: Path) -> None:
+    """The programs of a set write what each writes alone on the host, in the memory of the larger. spec: MC11.6"""
+    alone, given, needed = {}, {}, 0
+    for name in ("lenet", "mlp"):
+        path = saved(name, tmp_path)
+        plan, inputs = planned(path), drawn_inputs(onnx.load(path))
+        made = CProgram(plan, path, tmp_path / f"alone-{name}")
+        assert made.execute(made.build("gcc", FLAGS), inputs).returncode == 0
+        alone[name], given[name] = ((made.folder / each).read_bytes() for each in ("outputs", "inputs"))
+        needed = max(needed, activations(plan))
+    paths = [str(tmp_path / f"{name}.onnx") for name in alone]
+    assert tmmu(["plan", *paths, "--one-memory", "-q", "-o", str(tmp_path / "set")]) == 0
+    models = [flag for path in paths for flag in ("--model", path)]
+    command = ["codegen", str(tmp_path / "set"), *models, "--prefix", "both", "--static", "-o", str(tmp_path / "c")]
+    assert tmmu(command) == 0
+    program = built(tmp_path / "c", sorted((tmp_path / "c").glob("*.c")))
+    calls = ["lenet", "mlp", "mlp", "lenet"]
+    (tmp_path / "c" / "inputs").write_bytes(b"".join(given[name] for name in calls))
+    assert on_board(program, ",,".join(calls), "inputs", "outputs") == ""  # a comma in an option of QEMU is doubled
+    assert (tmp_path / "c" / "outputs").read_bytes() == b"".join(alone[name] for name in calls)
+    assert arrays(program, r"memory_pool_\d+") == {"memory_pool_0": needed}

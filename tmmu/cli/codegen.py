@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from tmmu.cli import options
 from tmmu.core.errors import TmmuError
-from tmmu.core.flags import Folder, OnceCommand, format_examples, gather_options, model_file, plan_file
+from tmmu.core.flags import PLAN_SUFFIXES, File, Folder, OnceCommand, format_examples, gather_options, model_file
 from tmmu.core.output import escape_line, print_lines
-from tmmu.core.progress import progress
+from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
@@ -44,10 +46,14 @@ def _choose(weights: str, static: bool, caller_memory: bool, name: str, prefix: 
         "tmmu codegen mlp.plan.cbor --model mlp.onnx -o c",
         "tmmu codegen mlp.plan.cbor --model mlp.onnx --static --name mlp -o c-static",
         "tmmu codegen mlp.plan.cbor --model mlp.onnx --caller-memory --prefix mlp -o c-mlp",
+        "tmmu codegen session --model prefill.onnx --model decode.onnx --prefix session -o c",
     ),
 )
-@click.argument("plan", type=plan_file)
-@click.option("--model", type=model_file, required=True, help="The model (ONNX) that the plan was made of.")
+@click.argument("plan", type=File(PLAN_SUFFIXES, folder=True))
+@click.option(
+    "--model", "models", type=model_file, required=True, multiple=True,
+    help="The model (ONNX) that the plan was made of; of a plan set, each model.",
+)  # fmt: skip
 @click.option("-o", "--output", type=Folder(), required=True, help="The folder to write: not there yet, or empty.")
 @gather_options(
     "chosen",
@@ -72,7 +78,7 @@ def _choose(weights: str, static: bool, caller_memory: bool, name: str, prefix: 
     donate="An input that the plan may overwrite: it does not count unless it is named here again.",
     trust_shapes="Use the shapes that the model file states.",
 )
-def codegen(plan: str, model: str, output: str, chosen: CodeOptions, bindings: Bindings) -> int:
+def codegen(plan: str, models: tuple[str, ...], output: str, chosen: CodeOptions, bindings: Bindings) -> int:
     """Write C99 that runs a model in the memory of its plan.
 
     PLAN, of any layout, is proved against the model first, as verify-plan does. The folder has a struct of the model,
@@ -82,36 +88,29 @@ def codegen(plan: str, model: str, output: str, chosen: CodeOptions, bindings: B
 
     With --prefix NAME the functions are NAME_init, NAME_forward and so on, the files NAME.h and NAME_kernels.c.
 
+    Of a plan set, the folder that tmmu plan --share writes, the C has all programs in one memory, with kernels and
+    equal weights once: NAME_init, and NAME_PROGRAM_forward of each.
+
     Of a symbolic plan a header alone is written: functions that compute sizes and offsets from a shape.
 
     \b
     Exit codes: 0 written, 1 REFUTED, 3 UNKNOWN, 4 no plan, no model, or what has no kernel or weights,
     2 command line, 70 internal error.
     """
-    from proofs.verify import judge
     from proofs.verify import text as verdict_text
-    from proofs.verify.options import Disagreement, Options
-    from tmmu.mico import PlanNotProved, generate
-    from tmmu.plans.gate import StatedPlan
+    from proofs.verify.options import Disagreement
+    from tmmu.mico import PlanNotProved
 
-    asked = Options(model=model, bindings=bindings)
-    stated = judge.open_plan(plan, asked)
-    if not isinstance(stated, StatedPlan):
-        what = "it states lifetimes and no steps, and C is made of steps"
-        raise TmmuError("INVALID_PLAN", what, file=plan, place="the plan", fix="make one with tmmu plan")
-    answers: list[Verdict] = []
-
-    def prove(_plan: Plan, path: str) -> Verdict:
-        answers.append(judge.judge(plan, stated, replace(asked, model=path), doing))
-        return answers[-1]
-
-    own = stated.plan.bindings if stated.plan.provenance is not None else bindings
+    if not os.path.isdir(plan) and len(models) > 1:
+        raise click.UsageError("one plan has one --model: give several with the folder of a plan set")
+    write = _write_set if os.path.isdir(plan) else _write_plan
     try:
         with progress(plan) as doing:
-            written = generate(stated.plan, model, output, prove=prove, options=chosen, bindings=own)
-    except PlanNotProved:
-        print_lines(*verdict_text.lines(answers[-1]), f"nothing was written to {output}")
-        return answers[-1].exit
+            written = write(plan, models, output, chosen, bindings, doing)
+    except PlanNotProved as error:
+        answer = cast("Verdict", error.answer)
+        print_lines(*verdict_text.lines(answer), f"nothing was written to {output}")
+        return answer.exit
     except Disagreement as error:
         raise click.UsageError(escape_line(f"{plan}: {error}")) from error
     except TmmuError as error:
@@ -119,3 +118,34 @@ def codegen(plan: str, model: str, output: str, chosen: CodeOptions, bindings: B
         raise
     print_lines(*(f"wrote {path}" for path in written))
     return 0
+
+
+def _write_plan(
+    plan: str, models: Sequence[str], output: str, chosen: CodeOptions, bindings: Bindings, doing: Doing
+) -> list[str]:
+    """Prove one plan and write its C."""
+    from proofs.verify import judge
+    from proofs.verify.options import Options
+    from tmmu.mico import generate
+    from tmmu.plans.gate import StatedPlan
+
+    asked = Options(model=models[0], bindings=bindings)
+    stated = judge.open_plan(plan, asked)
+    if not isinstance(stated, StatedPlan):
+        what = "it states lifetimes and no steps, and C is made of steps"
+        raise TmmuError("INVALID_PLAN", what, file=plan, place="the plan", fix="make one with tmmu plan")
+
+    def prove(_plan: Plan, path: str) -> Verdict:
+        return judge.judge(plan, stated, replace(asked, model=path), doing)
+
+    own = stated.plan.bindings if stated.plan.provenance is not None else bindings
+    return generate(stated.plan, models[0], output, prove=prove, options=chosen, bindings=own)
+
+
+def _write_set(
+    plan: str, models: Sequence[str], output: str, chosen: CodeOptions, bindings: Bindings, doing: Doing
+) -> list[str]:
+    """Prove a plan set and write its C."""
+    from tmmu.tasks.set_codegen import pair_models, write_set
+
+    return write_set(pair_models(plan, models), output, chosen, bindings, doing)

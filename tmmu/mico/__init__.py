@@ -2,5 +2,6 @@
 
 from tmmu.mico.code import CodeOptions
 from tmmu.mico.generate import PlanNotProved, PlanVerdict, Prove, generate
+from tmmu.mico.sets import ProgramSource, generate_set
 
-__all__ = ["CodeOptions", "PlanNotProved", "PlanVerdict", "Prove", "generate"]
+__all__ = ["CodeOptions", "PlanNotProved", "PlanVerdict", "ProgramSource", "Prove", "generate", "generate_set"]

@@ -78,6 +78,39 @@ def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], 
     return blocks, places
 
 
+def blocks_of_set(
+    programs: Sequence[tuple[Plan, Collection[int]]], alignments: Mapping[str, int]
+) -> tuple[list[MemoryBlock], list[dict[int, BlockPlace]]]:
+    """Return a block for each arena that holds the storages of all programs, and the places in each program.
+
+    Each program is given with its rows outside of the blocks, and each arena with the alignment of its base.
+    O(n log n).
+    """
+    ends: dict[str, tuple[int, int]] = {}
+    for plan, weights in programs:
+        s, arenas = plan.allocation.storages, plan.allocation.arenas
+        home = plan.allocation.tensors.storage.tolist()
+        for k in {home[t] for t in range(len(home)) if t not in weights}:
+            name, first = arenas[int(s.arena[k])].name, int(s.offset[k])
+            low, high = ends.get(name, (first, 0))
+            ends[name] = min(low, first), max(high, first + max(1, int(s.bytes[k])))
+    blocks: list[MemoryBlock] = []
+    number: dict[str, int] = {}
+    for name in sorted(ends):
+        first, end = ends[name]
+        first -= first % alignments[name]
+        number[name] = len(blocks)
+        blocks.append(MemoryBlock(name, first, end - first, alignments[name]))
+    places = []
+    for plan, weights in programs:
+        s, t, arenas = plan.allocation.storages, plan.allocation.tensors, plan.allocation.arenas
+        of = [number.get(arenas[a].name, -1) for a in s.arena[t.storage].tolist()]
+        at = plan.allocation.addresses().tolist()
+        rows = (row for row in range(len(at)) if row not in weights)
+        places.append({row: BlockPlace(of[row], at[row] - blocks[of[row]].first) for row in rows})
+    return blocks, places
+
+
 def _group_storages(allocation: Allocation, kept: Collection[int], by_pool: bool) -> list[list[int]]:
     """Return the storages of each block."""
     s = allocation.storages

@@ -55,15 +55,20 @@ class StepCode:
 
 @dataclass(frozen=True)
 class StateCode:
-    """A tensor that keeps its value from call to call.
+    """Bytes that keep their value from call to call.
 
-    `code` is the expression of its bytes, which are zeros at first. `written` is the result that is its next value.
+    `tensors` are those of all programs that find or leave the value, `code` is the expression of the bytes. What
+    `changes` is `initial` at first: the expression of a constant, or zeros if it is empty. If the value `is_given`, the
+    caller writes it before the first call.
     """
 
     name: str
-    written: str
+    tensors: tuple[str, ...]
     code: str
     bytes: int
+    initial: str = ""
+    changes: bool = True
+    is_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,6 @@ class ProgramCode:
     """A model: its tensors in memory and the calls of each step. `label` is empty unless it is in a plan set."""
 
     label: str
-    verdict: str
     plan_hash: str
     network: OnnxNetwork
     places: dict[str, BlockPlace]
@@ -82,6 +86,8 @@ class ProgramCode:
     steps: list[StepCode]
     keeps_inputs: bool
     """Whether the plan keeps the inputs to its last step."""
+    state_inputs: frozenset[str] = frozenset()
+    """The inputs of a program of a set that keep their value from call to call."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ class ModelCode:
 
     names: CNames
     memory: str
+    verdict: str
     blocks: list[MemoryBlock]
     memories: list[CallerMemory]
     programs: list[ProgramCode]

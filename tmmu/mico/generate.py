@@ -92,24 +92,35 @@ def generate(
     options = CodeOptions() if options is None else options
     names = options.names
     check_folder(folder)
-    read = _hash_file(model)
+    read = hash_file(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
         raise PlanNotProved(answer)
     if plan.envelope is not None and plan.envelope.symbolic:
         write_files(folder, {f"{names.stem}.h": encode(offsets.write_offsets(plan, names.stem, answer.line))})
         return [os.path.join(folder, f"{names.stem}.h")]
-    _check_scope(plan)
+    _check_membership(plan)
+    check_scope(plan)
     digest = None if plan.provenance is None else plan.provenance.source_digest
     network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, {read, digest or read})
     held = constants.Constants(names)
-    blocks, program, state = _build_program(plan, network, held, verdict=answer.line)
+    blocks, program, state = _build_program(plan, network, held)
     memories = memories_of(blocks, plan.allocation.needed_base_alignments())
-    code = ModelCode(names, options.memory, blocks, memories, [program], find_used(held, [program]), state)
+    used = find_used(held, [program], state)
+    code = ModelCode(names, options.memory, answer.line, blocks, memories, [program], used, state)
     return write_code(code, folder, options.weights)
 
 
-def _hash_file(path: str) -> bytes:
+def _check_membership(plan: Plan) -> None:
+    """Raise MODE_VIOLATION for a program of a plan set, whose state is in the memory of the set. spec: MC11.9"""
+    if plan.membership is not None:
+        raise TmmuError(
+            "MODE_VIOLATION", f"it is the program {plan.membership.program} of a plan set", place="the plan",
+            fix="give the folder of the set", mode="inference",
+        )  # fmt: skip
+
+
+def hash_file(path: str) -> bytes:
     """Return the digest of the file that is proved, so that another file cannot be read after it."""
     try:
         return bytes.fromhex(digest_file(path))
@@ -118,11 +129,11 @@ def _hash_file(path: str) -> bytes:
         raise TmmuError("INVALID_IR", what, file=path, place="the file", fix="check the path") from error
 
 
-def _check_scope(plan: Plan) -> None:
+def check_scope(plan: Plan, place: str = "the plan") -> None:
     """Raise MODE_VIOLATION unless the plan is an inference of a whole model at one size. spec: MC1.3"""
 
     def refuse(code: str, what: str, fix: str) -> TmmuError:
-        return TmmuError(code, what, place="the plan", fix=fix, mode="inference")
+        return TmmuError(code, what, place=place, fix=fix, mode="inference")
 
     if plan.envelope is not None:
         fix = "plan for one size (--dim NAME=SIZE), or with --symbolic, for offsets without kernels"
@@ -134,7 +145,7 @@ def _check_scope(plan: Plan) -> None:
 
 
 def _build_program(
-    plan: Plan, network: OnnxNetwork, held: constants.Constants, *, verdict: str
+    plan: Plan, network: OnnxNetwork, held: constants.Constants
 ) -> tuple[list[MemoryBlock], ProgramCode, list[StateCode]]:
     """Build the blocks, the calls of each step with everything that they name, and the state. spec: MC1.1, MC3.4"""
     allocation = plan.allocation
@@ -143,9 +154,9 @@ def _build_program(
     shown = find_shown(plan, weights)
     check_weights(plan, tensors, shown)
     blocks, places = blocks_of(plan, shown)
-    program = write_program(plan, network, held, shown, places, verdict=verdict)
+    program = write_program(plan, network, held, shown, places)
     state = [
-        StateCode(name, written, program.code[name], nbytes(*network.sizes[name]))
+        StateCode(name, (name, written), program.code[name], nbytes(*network.sizes[name]))
         for name, written in find_state(plan, network).items()
     ]
     return blocks, program, state

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tmmu.core.dtypes import nbytes
 from tmmu.mico.blocks import CallerMemory
-from tmmu.mico.code import ModelCode, ProgramCode, StepCode
+from tmmu.mico.code import ModelCode, ProgramCode, StateCode, StepCode
 from tmmu.mico.identifiers import comment
 from tmmu.mico.kernels.functions import argument_of, name_of
 from tmmu.mico.names import CNames
@@ -26,6 +26,11 @@ KEPT = (
     "{forward}.",
 )
 """What a caller does with its inputs, for plans without and with `keep_inputs`."""
+TURNS = (
+    "Call {init} once. The programs take turns in any order. Before each call write every input that is not",
+    "kept from call to call, and after it read the outputs, before another program is called.",
+)
+"""The same for a plan set."""
 RESULTS = ("OK", "TOO_SMALL", "MISALIGNED")
 """The enumerators that `init_in` returns, from 0."""
 
@@ -62,10 +67,11 @@ def _memory_macro(names: CNames, memory: CallerMemory, what: str) -> str:
 def _describe(code: ModelCode) -> Iterator[str]:
     """Yield the lines of the comment at the begin of the header."""
     names = code.names
+    yield comment(code.verdict)
     for program in code.programs:
-        yield comment(program.verdict)
-        yield f"plan hash {program.plan_hash}"
-        yield f"model digest {program.network.digest.hex()}"
+        of = f"{program.label}: " if program.label else ""
+        yield f"{of}plan hash {program.plan_hash}"
+        yield f"{of}model digest {program.network.digest.hex()}"
     yield ""
     total, slack = sum(b.bytes for b in code.blocks), sum(b.alignment - 1 for b in code.blocks)
     yield {
@@ -75,15 +81,24 @@ def _describe(code: ModelCode) -> Iterator[str]:
     }[code.memory]
     yield f"Constant: {sum(each.bytes for each in code.constants)} bytes."
     yield ""
-    for program in code.programs:
-        words = {
-            "init": names.function("init_in" if code.memory == "caller" else "init"),
-            "forward": names.function("forward", program.label),
-        }
-        for line in KEPT if program.keeps_inputs else REUSED:
-            yield line.format(**words)
+    init = names.function("init_in" if code.memory == "caller" else "init")
+    if len(code.programs) == 1 and not code.programs[0].label:
+        words = {"init": init, "forward": names.function("forward")}
+        yield from (line.format(**words) for line in (KEPT if code.programs[0].keeps_inputs else REUSED))
+    else:
+        yield from (line.format(init=init) for line in TURNS)
     for each in code.state:
-        yield f"{comment(each.name)} keeps its bytes from call to call: it is then {comment(each.written)}."
+        tensors = comment(", ".join(each.tensors))
+        yield f"Kept from call to call: {comment(each.name)} ({tensors}), {_describe_first(each)}."
+
+
+def _describe_first(state: StateCode) -> str:
+    """Return the value of state before the first call, in words."""
+    if state.initial:
+        return "at first the model's"
+    if not state.changes:
+        return "which the caller writes before the first call"
+    return "at first zeros, or what the caller writes" if state.is_given else "at first zeros"
 
 
 def _write_fields(code: ModelCode) -> Iterator[str]:
@@ -121,7 +136,8 @@ def _write_prototypes(code: ModelCode) -> Iterator[str]:
     yield f"/* Gives each tensor its place in memory of the caller: {ok}, or why that cannot be. */"
     yield f"{_init_in(code)};"
     yield ""
-    state = "Sets all bytes that are kept from call to call to zero." if code.state else "There is no state."
+    changing = any(each.changes for each in code.state)
+    state = "Sets what calls change and keep to its first value." if changing else "There is no state."
     yield f"/* {state} */"
     yield from (f"void {names.function('reset')}({model} *model);", "")
     if code.memory != "caller":
@@ -226,7 +242,7 @@ def _write_init(code: ModelCode) -> Iterator[str]:
 
 
 def _write_init_in(code: ModelCode) -> Iterator[str]:
-    """Yield the function that takes memory of the caller, and changes nothing unless it suffices. spec: MC10.3, MC10.4"""
+    """Yield the function that takes the caller's memory; a refusal changes nothing. spec: MC10.3, MC10.4"""
     names = code.names
     ok, small, misaligned = (names.macro(word) for word in RESULTS)
     yield _init_in(code)
@@ -254,12 +270,14 @@ def _write_init_in(code: ModelCode) -> Iterator[str]:
 
 
 def _write_reset(code: ModelCode) -> Iterator[str]:
-    """Yield the function that sets all state to zeros. spec: MC10.7"""
+    """Yield the function that sets what calls change and keep to its first value. spec: MC10.7, MC11.4"""
     yield f"void {code.names.function('reset')}({code.names.kind('model')} *model)"
     yield "{"
-    for each in code.state:
-        yield f"    memset({each.code}, 0, {each.bytes}); /* {comment(each.name)} */"
-    if not code.state:
+    changing = [each for each in code.state if each.changes]
+    for each in changing:
+        call = f"memcpy({each.code}, {each.initial}, " if each.initial else f"memset({each.code}, 0, "
+        yield f"    {call}{each.bytes}); /* {comment(each.name)} */"
+    if not changing:
         yield "    (void)model;"
     yield "}"
 

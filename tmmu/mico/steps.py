@@ -6,14 +6,14 @@ spec: MC1.1, MC1.5, MC3.3 to MC3.5, MC4.5
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart, Shares
 from tmmu.mico.blocks import BlockPlace
-from tmmu.mico.code import ProgramCode, StepCode
+from tmmu.mico.code import ProgramCode, StateCode, StepCode
 from tmmu.mico.identifiers import Identifiers
 from tmmu.mico.kernels import calls_of
 from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
@@ -53,9 +53,12 @@ def check_weights(plan: Plan, names: list[str], shown: Mapping[int, int]) -> Non
 
 def write_program(
     plan: Plan, network: OnnxNetwork, held: Constants, shown: Mapping[int, int],
-    places: Mapping[int, BlockPlace], *, verdict: str, label: str = "",
+    places: Mapping[int, BlockPlace], label: str = "", state_inputs: Collection[str] = (),
 ) -> ProgramCode:  # fmt: skip
-    """Return the calls of each step, and everything that they name."""
+    """Return the calls of each step, and everything that they name.
+
+    `shown` are the rows that are in no block, each with the row of a weight whose bytes it has.
+    """
     allocation = plan.allocation
     tensors = allocation.tensors.name.list()
     rows = {tensor: row for row, tensor in enumerate(tensors)}
@@ -77,16 +80,17 @@ def write_program(
             raise _make_unsupported(network, node, allocation.ops[op][1], "it has bodies")
         steps.append(_build_step(network, node, code, places, rows, held))
     return ProgramCode(
-        label, verdict, file.plan_identity(plan).hex(), network, {tensors[row]: place for row, place in places.items()},
-        field, code, steps, plan.bindings.keep_inputs,
+        label, file.plan_identity(plan).hex(), network, {tensors[row]: place for row, place in places.items()},
+        field, code, steps, plan.bindings.keep_inputs, frozenset(state_inputs),
     )  # fmt: skip
 
 
-def find_used(held: Constants, programs: list[ProgramCode]) -> list[Constant]:
-    """Return the constants that a call or an output reads."""
+def find_used(held: Constants, programs: list[ProgramCode], state: list[StateCode]) -> list[Constant]:
+    """Return the constants that a call, an output or a reset reads."""
     calls = (call for program in programs for step in program.steps for call in step.calls)
     read = {word for call in calls for each in call.arguments for word in WORD.findall(each)}
     read.update(program.code[name] for program in programs for name in program.network.outputs)
+    read.update(each.initial for each in state)
     return [each for each in held.all.values() if each.code in read]
 
 

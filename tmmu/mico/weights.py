@@ -47,10 +47,11 @@ class Constant(NamedTuple):
 
 
 class Constants:
-    """Every array that the C may read."""
+    """Every array that the C may read. With `by_content`, equal weights are stored once, whatever their names."""
 
-    def __init__(self, names: CNames = PLAIN) -> None:
+    def __init__(self, names: CNames = PLAIN, *, by_content: bool = False) -> None:
         self.names = names
+        self._by_content = by_content
         self._words = Identifiers()
         self.all: dict[str, Constant] = {}
         self._of: dict[str | tuple[str, ...], str] = {}
@@ -58,9 +59,14 @@ class Constants:
 
     def add(self, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
         """Return the C expression of a weight; store it at the first call."""
-        if name not in self._of:
-            self._of[name] = self._store(f"weight_{self._words.of(name)}", name, shape, dtype, read)
-        return self._of[name]
+        key = _content_key(read()) if self._by_content else name
+        if key not in self._of:
+            word, number = f"weight_{self._words.of(name)}", 1
+            while self.names.inner(word) in self.all:  # another program's weight of this name
+                number += 1
+                word = f"weight_{self._words.of(f'{name} {number}')}"
+            self._of[key] = self._store(word, name, shape, dtype, read)
+        return self._of[key]
 
     def _store(self, word: str, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
         code = self.names.inner(word)
@@ -69,14 +75,18 @@ class Constants:
 
     def literal(self, array: Array) -> str:
         """Return the C expression of a known value; equal values are stored once."""
-        dtype = array.dtype.name
-        key = dtype, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
+        key = _content_key(array)
         if key not in self._of:
             kept = array.copy()
             word = f"constant_{self._literals}"
-            self._of[key] = self._store(word, "a constant", array.shape, dtype, lambda: kept)
+            self._of[key] = self._store(word, "a constant", array.shape, array.dtype.name, lambda: kept)
             self._literals += 1
         return self._of[key]
+
+
+def _content_key(array: Array) -> tuple[str, ...]:
+    """Return what equal arrays have in common."""
+    return array.dtype.name, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
 
 
 def header(constants: list[Constant], as_file: bool, names: CNames) -> str:
