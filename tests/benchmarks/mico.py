@@ -20,7 +20,7 @@ from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
-from tmmu.mico import generate
+from tmmu.mico import CodeOptions, generate
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -70,7 +70,7 @@ def of_c(plan: Plan, model: Path, folder: Path, repeats: int) -> float:
         file.save(made, folder / "plan.cbor")
         return verify(str(folder / "plan.cbor"), Options(model=path))
 
-    generate(plan, str(model), str(folder / "c"), prove=prove, weights="file")
+    generate(plan, str(model), str(folder / "c"), prove=prove, options=CodeOptions("file"))
     (folder / "c/main.c").write_text(DRIVER)
     flags = ["-std=c99", "-O2", f"-DSECONDS={SECONDS}", f"-DREPEATS={repeats}"]
     sources = sorted(map(str, (folder / "c").glob("*.c")))

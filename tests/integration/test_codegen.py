@@ -36,7 +36,7 @@ from tests.support.tools import require_program
 from tmmu.cli.entry import run as tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.examples import mico
-from tmmu.mico import PlanNotProved, generate
+from tmmu.mico import CodeOptions, PlanNotProved, generate
 from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan, amend_plan
 
@@ -66,7 +66,7 @@ def test_the_c_computes_what_the_model_computes(name: str, layout: str, folder: 
     if slow:
         kinds = kinds[LAYOUTS.index(layout) % 2 :][:1]
     for static, compiler in kinds:
-        made = CProgram(plan, path, tmp_path / f"{static}", static=static)
+        made = CProgram(plan, path, tmp_path / f"{static}", memory="static" if static else "malloc")
         found = made.outputs(made.build(compiler, flags), inputs, expected)
         for one, other in zip(found, expected, strict=True):
             assert_close(one, other, 1e-5)
@@ -125,7 +125,7 @@ def _gaps(sizes: dict[int, int]) -> int:
 def test_static_arrays_have_the_sizes_of_micos_pools(name: str, total: list[int], folder: Path, tmp_path: Path) -> None:
     """The object file has what the document's table states, and nothing allocates. spec: MC3.2, MC3.7"""
     path = saved(name, folder)
-    made = CProgram(planned(path, "pools"), path, tmp_path / "c", static=True)
+    made = CProgram(planned(path, "pools"), path, tmp_path / "c", memory="static")
     for compiler in compilers(()):
         subprocess.run([compiler, "-O2", "-c", "model.c", "main.c"], cwd=made.folder, check=True)
         listed = subprocess.run(
@@ -141,7 +141,7 @@ def test_a_static_array_that_nobody_has_aligned_is_refused(folder: Path, tmp_pat
     path = saved("mlp", folder)
     plan = planned(path)
     arenas = tuple(replace(arena, alignment=1 << 40) for arena in plan.allocation.arenas)
-    made = CProgram(amend_plan(plan, arenas=arenas), path, tmp_path / "c", static=True)
+    made = CProgram(amend_plan(plan, arenas=arenas), path, tmp_path / "c", memory="static")
     flags = ["-O1", "-Daligned(n)=aligned(1)"]
     for compiler in compilers(()):
         done = made.execute(made.build(compiler, flags), drawn_inputs(made.model))
@@ -275,7 +275,7 @@ def test_names_of_a_model_are_no_c(tmp_path: Path) -> None:
 def test_what_is_no_name_of_a_file_is_refused(name: str, folder: Path, tmp_path: Path) -> None:
     path = saved("mlp", folder)
     with pytest.raises(ValueError, match="cannot be a name"):
-        generate(planned(path), str(path), str(tmp_path / "c"), prove=accepted, name=name)
+        generate(planned(path), str(path), str(tmp_path / "c"), prove=accepted, options=CodeOptions(name=name))
 
 
 def test_a_model_that_changes_while_it_is_proved_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -392,7 +392,9 @@ def test_what_graphs_may_have_besides_is_c_too(tmp_path: Path) -> None:
         onnx.save(model, path)
         arrays = drawn_inputs(model)
         expected = ReferenceEvaluator(model).run(None, arrays)
-        made = CProgram(planned(path), path, tmp_path / f"c{len(given)}", weights="embed", static=not given)
+        made = CProgram(
+            planned(path), path, tmp_path / f"c{len(given)}", weights="embed", memory="malloc" if given else "static"
+        )
         for one, other in zip(made.outputs(made.build(compilers()[-1]), arrays, expected), expected, strict=True):
             assert_close(one, other, 1e-6)
         assert "weight_w, 3" in (made.folder / "model.c").read_text()

@@ -73,7 +73,7 @@ def test_resnet8_runs_under_sanitizers(compiler: str, layout: str, static: bool,
     model = onnx.load(path)
     inputs = drawn_inputs(model)
     expected = by_runtime(model, inputs)
-    made = CProgram(planned(path, layout), path, tmp_path / "c", static=static)
+    made = CProgram(planned(path, layout), path, tmp_path / "c", memory="static" if static else "malloc")
     found = made.outputs(made.build(compiler, (*SANITIZED, "-O1")), inputs, expected)
     assert_close(found[0], expected[0], 1e-5)
 
@@ -91,7 +91,9 @@ def test_kernels_are_right_at_every_level_of_optimization(seed: int, tmp_path: P
         (True, compilers(WARNINGS)[-1], (*WARNINGS, "-O3")),
         (True, compilers(WARNINGS)[0], (*WARNINGS, "-O3", "-march=native")),
     ):
-        made = CProgram(plan, path, tmp_path / "-".join((compiler, *flags[-2:])), static=static)
+        made = CProgram(
+            plan, path, tmp_path / "-".join((compiler, *flags[-2:])), memory="static" if static else "malloc"
+        )
         found = iter(made.outputs(made.build(compiler, flags), inputs, like))
         for case, results in zip(cases, expected, strict=True):
             for result in results:

@@ -22,7 +22,7 @@ from onnx.reference import ReferenceEvaluator
 from tests.support.tools import require_compilers
 from tmmu.core.vocabulary import Bindings
 from tmmu.importers.onnx import import_onnx
-from tmmu.mico import generate
+from tmmu.mico import CodeOptions, generate
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 
@@ -83,7 +83,7 @@ class CProgram:
     folder
         Where: it is made.
     options
-        Of `generate`; a stand-in for the verifier accepts the plan, and weights are a file, unless stated otherwise.
+        Of `CodeOptions`; weights are a file unless stated otherwise. A stand-in for the verifier accepts the plan.
     """
 
     objects: Path | None = None
@@ -91,7 +91,7 @@ class CProgram:
 
     def __init__(self, plan: Plan, model: Path, folder: Path, **options: Any) -> None:
         self.folder, self.model = folder, onnx.load(model)
-        generate(plan, str(model), str(folder), **{"prove": accepted, "weights": "file", **options})
+        generate(plan, str(model), str(folder), prove=accepted, options=CodeOptions(**{"weights": "file", **options}))
 
     def build(
         self, compiler: str, flags: Sequence[str] = SANITIZED, extra: Sequence[Path] = (), link: str = ""

@@ -17,7 +17,7 @@ from tmmu.mico.weights import Constant, Constants
 
 
 def constant(array: np.ndarray) -> Constant:
-    return Constant("weight_w", "w", array.shape, array.dtype.name, lambda: array)
+    return Constant("weight_w", "data_of_weight_w", "w", array.shape, array.dtype.name, lambda: array)
 
 
 def literals(array: np.ndarray) -> list[str]:

@@ -19,6 +19,7 @@ from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
 from tmmu.examples.graph import OnnxGraph
+from tmmu.mico import CodeOptions
 from tmmu.mico.modules.MiCoUtils import fuse_model
 from tmmu.plans import file
 from tmmu.plans.sections import Plan, amend_plan
@@ -187,7 +188,7 @@ def test_what_is_written_can_be_proved_again(
     written = codegen.convert(tmp_path / "out", "net", verbose=True, weights="file", static=True)
     assert [Path(name).name for name in written] == ["code.c", "net.onnx", "net.plan.cbor"]
     assert recorder.lines == ["PROVED net.plan.cbor against net.onnx"]
-    assert recorder.more == {"weights": "file", "static": True, "name": "net"}
+    assert recorder.more == {"options": CodeOptions("file", "static", "net")}
     assert "Memory without pooling" in capsys.readouterr().out
     plan, model = (str(tmp_path / "out" / name) for name in ("net.plan.cbor", "net.onnx"))
     assert verify_entry.run([plan, "--model", model]) == 0

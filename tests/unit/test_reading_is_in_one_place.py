@@ -56,7 +56,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tmmu/core/statements.py", "json.loads"): "one string of a bounded text",
     ("tmmu/examples/traced/__init__.py", "read_bytes"): "data of this package",
     ("tmmu/mico/export.py", "load_from_string"): "bytes that torch has just written",
-    ("tmmu/mico/generate.py", "open"): "writes new files, and a folder to sync it",
+    ("tmmu/mico/writing.py", "open"): "writes new files, and a folder to sync it",
     ("tmmu/mnemosyne/address_space.py", "read_text"): "files of the system",
     ("tmmu/mnemosyne/hardware.py", "read_bytes"): "files of the system",
     ("tmmu/mnemosyne/keys.py", "fdopen"): "writes a new file, or reads an open regular file",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from tmmu.mico.code import ModelCode
 
 
-def makefile(program: ModelCode, has_file: bool) -> str:
+def makefile(code: ModelCode, has_file: bool) -> str:
     """Write a Makefile whose target is the program of `main.c`."""
-    name = program.name
-    weights = "weights.o: weights.bin\n" if has_file else ""
+    names, name = code.names, code.names.stem
+    kernels, weights, main = (names.file(each) for each in ("kernels", "weights", "main"))
+    rule = f"{weights}.o: {weights}.bin\n" if has_file else ""
     return f"""\
 CFLAGS ?= -O2
-OBJECTS = {name}.o kernels.o weights.o main.o
+OBJECTS = {name}.o {kernels}.o {weights}.o {main}.o
 
 {name}: $(OBJECTS)
 \t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) -lm
@@ -19,8 +20,8 @@ OBJECTS = {name}.o kernels.o weights.o main.o
 %.o: %.c
 \t$(CC) -std=c99 $(CFLAGS) -c -o $@ $<
 
-$(OBJECTS): {name}.h kernels.h weights.h
-{weights}
+$(OBJECTS): {name}.h {kernels}.h {weights}.h
+{rule}
 clean:
 \trm -f {name} $(OBJECTS)
 
@@ -28,13 +29,15 @@ clean:
 """
 
 
-def cmake(program: ModelCode, has_file: bool) -> str:
+def cmake(code: ModelCode, has_file: bool) -> str:
     """Write a CMakeLists.txt with a library `NAME_c` to link to, and the program."""
-    name = program.name
-    weights = (
-        "set_source_files_properties(weights.c PROPERTIES\n"
-        '  COMPILE_DEFINITIONS "WEIGHTS_FILE=\\"${CMAKE_CURRENT_SOURCE_DIR}/weights.bin\\""\n'
-        "  OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/weights.bin)\n"
+    names, name = code.names, code.names.stem
+    kernels, weights, main = (names.file(each) for each in ("kernels", "weights", "main"))
+    file = names.inner("weights_file").upper()
+    properties = (
+        f"set_source_files_properties({weights}.c PROPERTIES\n"
+        f'  COMPILE_DEFINITIONS "{file}=\\"${{CMAKE_CURRENT_SOURCE_DIR}}/{weights}.bin\\""\n'
+        f"  OBJECT_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/{weights}.bin)\n"
         if has_file
         else ""
     )
@@ -48,10 +51,10 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-add_library({name}_c {name}.c kernels.c weights.c)
+add_library({name}_c {name}.c {kernels}.c {weights}.c)
 target_include_directories({name}_c PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 target_link_libraries({name}_c PUBLIC m)
-{weights}
-add_executable({name} main.c)
+{properties}
+add_executable({name} {main}.c)
 target_link_libraries({name} {name}_c)
 """

@@ -12,19 +12,22 @@ while asm typeof errno stdin stdout stderr linux unix weights model unused
 KEYWORDS = frozenset(_WORDS.split())
 """The words that cannot be the name of a field or of an array."""
 
-TAKEN = re.compile(r"\d|memory_pool|weight_|constant_|[A-Z][A-Z0-9_]{2,}$")
+TAKEN = re.compile(r"\d|memory_pool|weight_|constant_|data_of_|[A-Z][A-Z0-9_]{2,}$")
 """Names that begin with a digit or with a prefix of generated names, or that may be macros of a header."""
 
 
 class Identifiers:
     """C identifiers, one for each name: letters, digits and underscores, numbered if two would be equal.
 
+    None begins with `prefix` and an underscore, as the macros of a model with that prefix do.
+
     >>> names = Identifiers()
     >>> names.of("layers_0.weight"), names.of("layers_0/weight"), names.of("0"), names.of("layers_0.weight")
     ('layers_0_weight', 'layers_0_weight_2', 't0', 'layers_0_weight')
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = f"{prefix}_" if prefix else " "
         self._of: dict[str, str] = {}
         self._taken: set[str] = set(KEYWORDS)
 
@@ -32,7 +35,7 @@ class Identifiers:
         """Return the identifier of a name."""
         if name not in self._of:
             stem = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "t"
-            stem = f"t{stem}" if TAKEN.match(stem) else stem
+            stem = f"t{stem}" if TAKEN.match(stem) or stem.startswith(self._prefix) else stem
             found, count = stem, 1
             while found in self._taken:
                 count += 1

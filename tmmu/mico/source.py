@@ -1,115 +1,189 @@
-"""The text of the C files: the struct of a model, its three functions, kernels, and a program that runs it once.
+"""The text of the C files: the struct of a model, its functions, and its kernels.
 
-spec: MC2.1 to MC2.5, MC3.2 to MC3.8
+A plan set is one struct whose programs are structs in it, and has one function `forward` for each program.
+spec: MC2.1 to MC2.5, MC3.2 to MC3.8, MC10.1 to MC10.7
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tmmu.core.dtypes import nbytes
-from tmmu.mico.code import ModelCode, StepCode
+from tmmu.mico.blocks import CallerMemory
+from tmmu.mico.code import ModelCode, ProgramCode, StateCode, StepCode
 from tmmu.mico.identifiers import comment
-from tmmu.mico.kernels.functions import name_of
+from tmmu.mico.kernels.functions import argument_of, name_of
+from tmmu.mico.names import CNames
 
 WIDTH = 110
 REUSED = (
-    " * Call model_init once. Before each model_forward write every input again: its bytes are reused for other",
-    " * tensors after its last read. The outputs stay until the next model_forward.",
+    "Call {init} once. Before each {forward} write every input again: its bytes are reused for other",
+    "tensors after its last read. The outputs stay until the next {forward}.",
 )
 KEPT = (
-    " * Call model_init once. Inputs that are not donated keep their bytes. The outputs stay until the next",
-    " * model_forward.",
+    "Call {init} once. Inputs that are not donated keep their bytes. The outputs stay until the next",
+    "{forward}.",
 )
 """What a caller does with its inputs, for plans without and with `keep_inputs`."""
+TURNS = (
+    "Call {init} once. The programs take turns in any order. Before each call write every input that is not",
+    "kept from call to call, and after it read the outputs, before another program is called.",
+)
+"""The same for a plan set."""
+RESULTS = ("OK", "TOO_SMALL", "MISALIGNED")
+"""The enumerators that `init_in` returns, from 0."""
 
 
-def header(program: ModelCode) -> str:
-    """Write `model.h`: the verdict, the struct with a field for each tensor, and the functions for a caller."""
-    guard = f"{program.name.upper()}_H"
+def header(code: ModelCode) -> str:
+    """Write the header: the verdict, the struct with a field for each tensor, and the functions for a caller."""
+    names, guard = code.names, code.names.guard()
     lines = [
-        "/*",
-        f" * {comment(program.verdict)}",
-        f" * plan hash {program.plan_hash}",
-        f" * model digest {program.model_digest}",
-        " *",
-        *(f" * {line}" for line in _describe_memory(program)),
-        " *",
-        *(KEPT if program.keeps_inputs else REUSED),
-        " */",
+        "/*", *(f" * {line}".rstrip() for line in _describe(code)), " */",
         f"#ifndef {guard}", f"#define {guard}", "",
         "#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "",
-        f"#define MODEL_INPUTS {len(program.network.inputs)}",
-        f"#define MODEL_OUTPUTS {len(program.network.outputs)}", "",
-        "/* A tensor of any element type, dense, in the byte order of the machine: use memcpy to read and write it. */",
-        "typedef struct {", "    uint8_t *data;", "    size_t bytes;", "} Tensor;", "",
-        "typedef struct {",
     ]  # fmt: skip
-    for k, block in enumerate(program.blocks):
-        lines.append(f"    uint8_t *memory_pool_{k}; /* {block.bytes} bytes of {comment(block.arena)} */")
-    if not program.static:
-        lines += [f"    void *memory_pool_{k}_allocation;" for k in range(len(program.blocks))]
-    lines += [f"    Tensor {field};{_comment_tensor(program, name)}" for name, field in program.fields.items()]
-    if not program.fields and not program.blocks:
-        lines.append("    int unused;")
+    for program in code.programs:
+        lines.append(f"#define {names.macro('INPUTS', program.label)} {len(program.network.inputs)}")
+        lines.append(f"#define {names.macro('OUTPUTS', program.label)} {len(program.network.outputs)}")
+    lines += ["", "/* The memory that a caller gives: bytes, and the alignment of the first. */"]
+    for each in code.memories:
+        lines.append(f"#define {_memory_macro(names, each, 'BYTES')} {each.bytes}")
+        lines.append(f"#define {_memory_macro(names, each, 'ALIGNMENT')} {each.alignment}")
     lines += [
-        "} Model;", "",
-        "/* Gives each tensor its memory; false if there is not enough, or it is not aligned. */",
-        "bool model_init(Model *model);", "",
-        "/* Computes the outputs from the inputs. */",
-        "void model_forward(Model *model);", "",
-        "/* Frees the memory. */",
-        "void model_free(Model *model);", "",
-        "/* The inputs and outputs of the graph by number, in its order. */",
-        "uint8_t *model_input(Model *model, size_t number);",
-        "size_t model_input_bytes(size_t number);",
-        "const uint8_t *model_output(const Model *model, size_t number);",
-        "size_t model_output_bytes(size_t number);", "",
-        "#endif", "",
+        "",
+        "/* A tensor of any element type, dense, in the byte order of the machine: use memcpy to read and write it. */",
+        "typedef struct {", "    uint8_t *data;", "    size_t bytes;", f"}} {names.kind('tensor')};", "",
+        "typedef struct {", *_write_fields(code), f"}} {names.kind('model')};", "",
+        *_write_prototypes(code), "#endif", "",
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _describe_memory(program: ModelCode) -> Iterator[str]:
-    total, slack = sum(b.bytes for b in program.blocks), sum(b.alignment - 1 for b in program.blocks)
-    if program.static:
-        yield f"Memory: {total} bytes in static arrays, no malloc."
+def _memory_macro(names: CNames, memory: CallerMemory, what: str) -> str:
+    return names.macro(f"{memory.name('memory')}_{what}")
+
+
+def _describe(code: ModelCode) -> Iterator[str]:
+    """Yield the lines of the comment at the begin of the header."""
+    names = code.names
+    yield comment(code.verdict)
+    for program in code.programs:
+        of = f"{program.label}: " if program.label else ""
+        yield f"{of}plan hash {program.plan_hash}"
+        yield f"{of}model digest {program.network.digest.hex()}"
+    yield ""
+    total, slack = sum(b.bytes for b in code.blocks), sum(b.alignment - 1 for b in code.blocks)
+    yield {
+        "static": f"Memory: {total} bytes in static arrays, no malloc.",
+        "malloc": f"Memory: {total} bytes, and {slack} to align them, by malloc.",
+        "caller": f"Memory: {total} bytes of the caller, no malloc.",
+    }[code.memory]
+    yield f"Constant: {sum(each.bytes for each in code.constants)} bytes."
+    yield ""
+    init = names.function("init_in" if code.memory == "caller" else "init")
+    if len(code.programs) == 1 and not code.programs[0].label:
+        words = {"init": init, "forward": names.function("forward")}
+        yield from (line.format(**words) for line in (KEPT if code.programs[0].keeps_inputs else REUSED))
     else:
-        yield f"Memory: {total} bytes, and {slack} to align them, by malloc."
-    constant = sum(each.bytes for each in program.constants)
-    yield f"Constant: {constant} bytes."
+        yield from (line.format(init=init) for line in TURNS)
+    for each in code.state:
+        tensors = comment(", ".join(each.tensors))
+        yield f"Kept from call to call: {comment(each.name)} ({tensors}), {_describe_first(each)}."
 
 
-def _comment_tensor(program: ModelCode, name: str) -> str:
+def _describe_first(state: StateCode) -> str:
+    """Return the value of state before the first call, in words."""
+    if state.initial:
+        return "at first the model's"
+    if not state.changes:
+        return "which the caller writes before the first call"
+    return "at first zeros, or what the caller writes" if state.is_given else "at first zeros"
+
+
+def _write_fields(code: ModelCode) -> Iterator[str]:
+    for k, block in enumerate(code.blocks):
+        yield f"    uint8_t *memory_pool_{k}; /* {block.bytes} bytes of {comment(block.arena)} */"
+    if code.memory == "malloc":
+        yield from (f"    void *memory_pool_{k}_allocation;" for k in range(len(code.blocks)))
+    for program in code.programs:
+        indent = "        " if program.label else "    "
+        if program.label:
+            yield "    struct {"
+        for name, field in program.fields.items():
+            yield f"{indent}{code.names.kind('tensor')} {field};{_comment_tensor(program, name)}"
+        if program.label:
+            yield from [f"{indent}int unused;"] * (not program.fields)
+            yield f"    }} {program.label};"
+    if not code.blocks and not any(program.fields or program.label for program in code.programs):
+        yield "    int unused;"
+
+
+def _comment_tensor(program: ProgramCode, name: str) -> str:
     shape, dtype = program.network.sizes[name]
     place = program.places[name]
     return f" /* {comment(name)}: {dtype} {list(shape)}, memory_pool_{place.block} + {place.offset} */"
 
 
-def forward(program: ModelCode) -> str:
-    """Write `model.c`: the pools, and the three functions of a model."""
+def _write_prototypes(code: ModelCode) -> Iterator[str]:
+    names, model = code.names, code.names.kind("model")
+    if code.memory != "caller":
+        yield "/* Gives each tensor its memory; false if there is not enough, or it is not aligned. */"
+        yield from (f"bool {names.function('init')}({model} *model);", "")
+    ok, small, misaligned = (names.macro(word) for word in RESULTS)
+    yield f"enum {{ {ok}, {small}, {misaligned} }};"
+    yield ""
+    yield f"/* Gives each tensor its place in memory of the caller: {ok}, or why that cannot be. */"
+    yield f"{_init_in(code)};"
+    yield ""
+    changing = any(each.changes for each in code.state)
+    state = "Sets what calls change and keep to its first value." if changing else "There is no state."
+    yield f"/* {state} */"
+    yield from (f"void {names.function('reset')}({model} *model);", "")
+    if code.memory != "caller":
+        yield "/* Frees the memory. */"
+        yield from (f"void {names.function('free')}({model} *model);", "")
+    for program in code.programs:
+        yield "/* Computes the outputs from the inputs. */"
+        yield from (f"void {names.function('forward', program.label)}({model} *model);", "")
+        yield "/* The inputs and outputs of the graph by number, in its order. */"
+        yield from (f"{head};" for head, _, _ in _access(code, program))
+        yield ""
+
+
+def _init_in(code: ModelCode) -> str:
+    """Return the head of the function that takes the caller's memory."""
+    given = ", ".join(f"void *{each.name('memory')}, size_t {each.name('bytes')}" for each in code.memories)
+    return f"int {code.names.function('init_in')}({code.names.kind('model')} *model, {given})"
+
+
+def forward(code: ModelCode) -> str:
+    """Write the source: the pools, and the functions of a model."""
+    names = code.names
     lines = [
-        f'#include "{program.name}.h"', "", '#include "kernels.h"', '#include "weights.h"', "",
+        f'#include "{names.stem}.h"', "",
+        f'#include "{names.file("kernels.h")}"', f'#include "{names.file("weights.h")}"', "",
         "#include <math.h>", "#include <stdlib.h>", "#include <string.h>", "",
         "#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__",
         '#error "the weights are little-endian"', "#endif", "",
     ]  # fmt: skip
-    if program.static:
-        for k, block in enumerate(program.blocks):
+    if code.memory == "static" and code.blocks:
+        for k, block in enumerate(code.blocks):
             lines.append(f"static uint8_t memory_pool_{k}[{block.bytes}] __attribute__((aligned({block.alignment})));")
         lines.append("")
-    elif program.blocks:
+    elif code.memory == "malloc" and code.blocks:
         lines += [ALIGNED]
-    lines += [*_write_init(program), "", *_write_forward(program), "", *_write_free(program), ""]
-    lines += _write_access(program)
+    lines += [*_write_tensors(code), "", *_write_init(code), *_write_init_in(code), "", *_write_reset(code), ""]
+    for program in code.programs:
+        lines += [*_write_forward(code, program), ""]
+    lines += _write_free(code)
+    for program in code.programs:
+        lines += _write_access(code, program)
     text = "\n".join(lines)
-    if "malloc(" not in text and "free(" not in text.replace("model_free(", ""):
-        text = text.replace("#include <stdlib.h>\n", "")
-    if "INFINITY" not in text and "NAN" not in text:
-        text = text.replace("#include <math.h>\n", "")
-    if "memcpy(" not in text and "memset(" not in text:
-        text = text.replace("#include <string.h>\n", "")
-    return text
+    for name, needs in (("stdlib", r"\b(malloc|free)\("), ("math", "INFINITY|NAN"), ("string", r"\bmem(cpy|set)\(")):
+        if re.search(needs, text) is None:
+            text = text.replace(f"#include <{name}.h>\n", "")
+    return text.replace("\n\n\n", "\n\n")
 
 
 ALIGNED = """\
@@ -121,45 +195,103 @@ static uint8_t *aligned(void *allocation, size_t alignment)
 """
 
 
-def _write_init(program: ModelCode) -> Iterator[str]:
-    yield "bool model_init(Model *model)"
+def _write_tensors(code: ModelCode) -> Iterator[str]:
+    """Yield the function that gives each tensor its place in the pools."""
+    yield f"static void set_tensors({code.names.kind('model')} *model)"
     yield "{"
-    names = [f"memory_pool_{k}" for k in range(len(program.blocks))]
-    if program.static:
-        yield from (f"    model->{name} = {name};" for name in names)
-        for name, block in zip(names, program.blocks, strict=True):
-            yield f"    if ((uintptr_t)model->{name} % {block.alignment} != 0) {{"
-            yield "        return false; /* the compiler or the linker has not aligned it */"
-            yield "    }"
-    elif names:
-        for name, block in zip(names, program.blocks, strict=True):
-            yield f"    model->{name}_allocation = malloc({block.bytes} + {block.alignment} - 1);"
-        missing = " || ".join(f"model->{name}_allocation == NULL" for name in names)
-        yield f"    if ({missing}) {{"
-        yield "        model_free(model);"
-        yield "        return false;"
-        yield "    }"
-        for name, block in zip(names, program.blocks, strict=True):
-            yield f"    model->{name} = aligned(model->{name}_allocation, {block.alignment});"
-    for tensor, field in program.fields.items():
-        place, (shape, dtype) = program.places[tensor], program.network.sizes[tensor]
-        yield f"    model->{field}.data = model->memory_pool_{place.block} + {place.offset};"
-        yield f"    model->{field}.bytes = {nbytes(shape, dtype)};"
-    if not program.fields and not names:
-        yield "    model->unused = 0;"
-    yield "    return true;"
+    used = False
+    for program in code.programs:
+        for tensor, place in program.places.items():
+            at, (shape, dtype) = program.code[tensor].removesuffix(".data"), program.network.sizes[tensor]
+            yield f"    {at}.data = model->memory_pool_{place.block} + {place.offset};"
+            yield f"    {at}.bytes = {nbytes(shape, dtype)};"
+            used = True
+    if not used:
+        yield "    (void)model;"
     yield "}"
 
 
-def _write_forward(program: ModelCode) -> Iterator[str]:
-    yield "void model_forward(Model *model)"
+def _write_init(code: ModelCode) -> Iterator[str]:
+    if code.memory == "caller":
+        return
+    names = code.names
+    yield f"bool {names.function('init')}({names.kind('model')} *model)"
+    yield "{"
+    pools = [f"memory_pool_{k}" for k in range(len(code.blocks))]
+    if code.memory == "static":
+        yield from (f"    model->{pool} = {pool};" for pool in pools)
+        for pool, block in zip(pools, code.blocks, strict=True):
+            yield f"    if ((uintptr_t)model->{pool} % {block.alignment} != 0) {{"
+            yield "        return false; /* the compiler or the linker has not aligned it */"
+            yield "    }"
+    elif pools:
+        for pool, block in zip(pools, code.blocks, strict=True):
+            yield f"    model->{pool}_allocation = malloc({block.bytes} + {block.alignment} - 1);"
+        missing = " || ".join(f"model->{pool}_allocation == NULL" for pool in pools)
+        yield f"    if ({missing}) {{"
+        yield f"        {names.function('free')}(model);"
+        yield "        return false;"
+        yield "    }"
+        for pool, block in zip(pools, code.blocks, strict=True):
+            yield f"    model->{pool} = aligned(model->{pool}_allocation, {block.alignment});"
+    yield "    set_tensors(model);"
+    yield f"    {names.function('reset')}(model);"
+    yield "    return true;"
+    yield "}"
+    yield ""
+
+
+def _write_init_in(code: ModelCode) -> Iterator[str]:
+    """Yield the function that takes the caller's memory; a refusal changes nothing. spec: MC10.3, MC10.4"""
+    names = code.names
+    ok, small, misaligned = (names.macro(word) for word in RESULTS)
+    yield _init_in(code)
+    yield "{"
+    for each in code.memories:
+        memory, size = each.name("memory"), each.name("bytes")
+        if not each.bytes:
+            yield from (f"    (void){memory};", f"    (void){size};")
+            continue
+        yield f"    if ({memory} == NULL || {size} < {_memory_macro(names, each, 'BYTES')}) {{"
+        yield f"        return {small};"
+        yield "    }"
+        yield f"    if ((uintptr_t){memory} % {_memory_macro(names, each, 'ALIGNMENT')} != 0) {{"
+        yield f"        return {misaligned};"
+        yield "    }"
+    for each in code.memories:
+        for k, offset in each.offsets.items():
+            yield f"    model->memory_pool_{k} = (uint8_t *){each.name('memory')} + {offset};"
+            if code.memory == "malloc":
+                yield f"    model->memory_pool_{k}_allocation = NULL;"
+    yield "    set_tensors(model);"
+    yield f"    {names.function('reset')}(model);"
+    yield f"    return {ok};"
+    yield "}"
+
+
+def _write_reset(code: ModelCode) -> Iterator[str]:
+    """Yield the function that sets what calls change and keep to its first value. spec: MC10.7, MC11.4"""
+    yield f"void {code.names.function('reset')}({code.names.kind('model')} *model)"
+    yield "{"
+    changing = [each for each in code.state if each.changes]
+    for each in changing:
+        call = f"memcpy({each.code}, {each.initial}, " if each.initial else f"memset({each.code}, 0, "
+        yield f"    {call}{each.bytes}); /* {comment(each.name)} */"
+    if not changing:
+        yield "    (void)model;"
+    yield "}"
+
+
+def _write_forward(code: ModelCode, program: ProgramCode) -> Iterator[str]:
+    yield f"void {code.names.function('forward', program.label)}({code.names.kind('model')} *model)"
     yield "{"
     used = False
     for number, step in enumerate(program.steps):
         yield f"    /* step {number}, {comment(step.node)}: {_describe_accesses(step)} */"
         for call in step.calls:
-            yield from _wrap_call(f"    {name_of(call)}(", call.arguments)
-            used = used or any("model->" in argument for argument in call.arguments)
+            arguments = tuple(argument_of(argument, code.names) for argument in call.arguments)
+            yield from _wrap_call(f"    {name_of(call, code.names)}(", arguments)
+            used = used or any("model->" in argument for argument in arguments)
     if not used:
         yield "    (void)model;"
     yield "}"
@@ -183,29 +315,40 @@ def _wrap_call(head: str, arguments: tuple[str, ...]) -> Iterator[str]:
     yield line
 
 
-def _write_free(program: ModelCode) -> Iterator[str]:
-    yield "void model_free(Model *model)"
+def _write_free(code: ModelCode) -> Iterator[str]:
+    if code.memory == "caller":
+        return
+    yield f"void {code.names.function('free')}({code.names.kind('model')} *model)"
     yield "{"
-    if program.static or not program.blocks:
+    if code.memory == "static" or not code.blocks:
         yield "    (void)model;"
     else:
-        for k in range(len(program.blocks)):
+        for k in range(len(code.blocks)):
             yield f"    free(model->memory_pool_{k}_allocation);"
             yield f"    model->memory_pool_{k}_allocation = NULL;"
-    yield "}"
+    yield from ("}", "")
 
 
-def _write_access(program: ModelCode) -> Iterator[str]:
+def _access(code: ModelCode, program: ProgramCode) -> list[tuple[str, list[str], bool]]:
+    """Return the heads of the functions that return inputs and outputs by number, their tensors, and if sizes."""
+    network, model = program.network, code.names.kind("model")
+
+    def name(word: str) -> str:
+        return code.names.function(word, program.label)
+
+    return [
+        (f"uint8_t *{name('input')}({model} *model, size_t number)", network.inputs, False),
+        (f"size_t {name('input_bytes')}(size_t number)", network.inputs, True),
+        (f"const uint8_t *{name('output')}(const {model} *model, size_t number)", network.outputs, False),
+        (f"size_t {name('output_bytes')}(size_t number)", network.outputs, True),
+    ]
+
+
+def _write_access(code: ModelCode, program: ProgramCode) -> Iterator[str]:
     """Yield the functions that return inputs and outputs by number."""
-    network = program.network
-    tables = (
-        ("uint8_t *model_input(Model *model, size_t number)", network.inputs, False),
-        ("size_t model_input_bytes(size_t number)", network.inputs, True),
-        ("const uint8_t *model_output(const Model *model, size_t number)", network.outputs, False),
-        ("size_t model_output_bytes(size_t number)", network.outputs, True),
-    )
-    for head, names, is_size in tables:
-        values = [str(nbytes(*network.sizes[name])) if is_size else program.code[name] for name in names]
+    sizes = program.network.sizes
+    for head, names, is_size in _access(code, program):
+        values = [str(nbytes(*sizes[name])) if is_size else program.code[name] for name in names]
         yield head
         yield "{"
         if not is_size and not any("model->" in value for value in values):
@@ -221,77 +364,14 @@ def _write_access(program: ModelCode) -> Iterator[str]:
         yield ""
 
 
-def kernels_header(declared: str, prefix: str) -> str:
+def kernels_header(declared: str, names: CNames) -> str:
     """Write `kernels.h`."""
-    guard = f"{prefix}_KERNELS_H"
+    guard = names.guard("kernels")
     head = f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     return f"{head}\n{declared}\n#endif\n"
 
 
-def kernels_source(defined: str) -> str:
+def kernels_source(defined: str, names: CNames) -> str:
     """Write `kernels.c`, the functions that the model calls; memcpy of a fixed size reads and writes elements."""
-    head = '#include "kernels.h"\n\n#include <math.h>\n#include <string.h>\n'
+    head = f'#include "{names.file("kernels.h")}"\n\n#include <math.h>\n#include <string.h>\n'
     return f"{head}\n{defined}"
-
-
-def main(program: ModelCode) -> str:
-    """Write `main.c`, a program that reads all inputs from one file and writes all outputs to another."""
-    return MAIN.replace("model.h", f"{program.name}.h")
-
-
-MAIN = """\
-/* Runs the model once: reads the raw little-endian tensors of its inputs from a file, in the order of the graph, and
- * writes its outputs to another. */
-#include "model.h"
-
-#include <stdio.h>
-
-static Model model;
-
-static int failed(const char *what, const char *name)
-{
-    fprintf(stderr, "%s: %s\\n", name, what);
-    model_free(&model);
-    return 1;
-}
-
-int main(int count, char **arguments)
-{
-    if (count != 3) {
-        fprintf(stderr, "usage: %s INPUTS OUTPUTS\\n", count > 0 ? arguments[0] : "model");
-        return 2;
-    }
-    if (!model_init(&model)) {
-        return failed("not enough memory", "model_init");
-    }
-    FILE *file = fopen(arguments[1], "rb");
-    if (file == NULL) {
-        return failed("cannot be opened", arguments[1]);
-    }
-    const size_t inputs = MODEL_INPUTS, outputs = MODEL_OUTPUTS;
-    size_t right = 1;
-    for (size_t k = 0; k < inputs; k++) {
-        right &= fread(model_input(&model, k), 1, model_input_bytes(k), file) == model_input_bytes(k);
-    }
-    right &= fgetc(file) == EOF;
-    right &= !ferror(file);
-    fclose(file);
-    if (!right) {
-        return failed("is not as long as the inputs are together", arguments[1]);
-    }
-    model_forward(&model);
-    file = fopen(arguments[2], "wb");
-    if (file == NULL) {
-        return failed("cannot be opened", arguments[2]);
-    }
-    for (size_t k = 0; k < outputs; k++) {
-        right &= fwrite(model_output(&model, k), 1, model_output_bytes(k), file) == model_output_bytes(k);
-    }
-    right &= fclose(file) == 0;
-    if (!right) {
-        return failed("cannot be written", arguments[2]);
-    }
-    model_free(&model);
-    return 0;
-}
-"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from string import Template
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from tmmu.core.dtypes import nbytes
 from tmmu.mico.identifiers import Identifiers, comment
 from tmmu.mico.kernels.node import Array
+from tmmu.mico.names import PLAIN, CNames
 
 LITERALS = 1 << 20
 """The most bytes that are written as literals."""
@@ -28,18 +30,15 @@ TYPES = {
 
 
 class Constant(NamedTuple):
-    """An array: its macro, its name for people, shape and type, and the function that reads its elements."""
+    """An array: its macro, its name for people, its shape and type, and the function that reads its elements."""
 
     code: str
+    data: str
+    """The name of the array of its literals."""
     name: str
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[], Array]
-
-    @property
-    def data(self) -> str:
-        """The name of the array of its literals."""
-        return f"data_of_{self.code}"
 
     @property
     def bytes(self) -> int:
@@ -48,58 +47,79 @@ class Constant(NamedTuple):
 
 
 class Constants:
-    """Every array that the C may read."""
+    """Every array that the C may read. With `by_content`, equal weights are stored once, whatever their names."""
 
-    def __init__(self) -> None:
-        self.names = Identifiers()
+    def __init__(self, names: CNames = PLAIN, *, by_content: bool = False) -> None:
+        self.names = names
+        self._by_content = by_content
+        self._words = Identifiers()
         self.all: dict[str, Constant] = {}
         self._of: dict[str | tuple[str, ...], str] = {}
+        self._literals = 0
 
     def add(self, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
         """Return the C expression of a weight; store it at the first call."""
-        if name not in self._of:
-            code = f"weight_{self.names.of(name)}"
-            self.all[code] = Constant(code, name, shape, dtype, read)
-            self._of[name] = code
-        return self._of[name]
+        key = _content_key(read()) if self._by_content else name
+        if key not in self._of:
+            word, number = f"weight_{self._words.of(name)}", 1
+            while self.names.inner(word) in self.all:  # another program's weight of this name
+                number += 1
+                word = f"weight_{self._words.of(f'{name} {number}')}"
+            self._of[key] = self._store(word, name, shape, dtype, read)
+        return self._of[key]
+
+    def _store(self, word: str, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
+        code = self.names.inner(word)
+        self.all[code] = Constant(code, self.names.inner(f"data_of_{word}"), name, shape, dtype, read)
+        return code
 
     def literal(self, array: Array) -> str:
         """Return the C expression of a known value; equal values are stored once."""
-        dtype = array.dtype.name
-        key = dtype, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
+        key = _content_key(array)
         if key not in self._of:
-            code = f"constant_{sum(each.startswith('constant_') for each in self.all)}"
             kept = array.copy()
-            self.all[code] = Constant(code, "a constant", array.shape, dtype, lambda: kept)
-            self._of[key] = code
+            word = f"constant_{self._literals}"
+            self._of[key] = self._store(word, "a constant", array.shape, array.dtype.name, lambda: kept)
+            self._literals += 1
         return self._of[key]
 
 
-def header(constants: list[Constant], as_file: bool, prefix: str) -> str:
+def _content_key(array: Array) -> tuple[str, ...]:
+    """Return what equal arrays have in common."""
+    return array.dtype.name, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def header(constants: list[Constant], as_file: bool, names: CNames) -> str:
     """Write the header of the constants: each is an expression of bytes."""
-    lines = [f"#ifndef {prefix}_WEIGHTS_H", f"#define {prefix}_WEIGHTS_H", "", "#include <stdint.h>", ""]
+    guard, whole = names.guard("weights"), names.inner("weights")
+    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", ""]
     if as_file and constants:
-        lines += ["extern const uint8_t weights[];", ""]
+        lines += [f"extern const uint8_t {whole}[];", ""]
     for each, at in zip(constants, offsets(constants), strict=True):
         lines.append(f"/* {comment(each.name)}: {each.dtype} {list(each.shape)} */")
         if as_file:
-            lines.append(f"#define {each.code} (weights + {at})")
+            lines.append(f"#define {each.code} ({whole} + {at})")
         else:
             lines.append(f"extern const {_c_type(each)} {each.data}[{max(1, _count_elements(each))}];")
             lines.append(f"#define {each.code} ((const uint8_t *){each.data})")
     return "\n".join([*lines, "", "#endif", ""])
 
 
-def source(constants: list[Constant], as_file: bool) -> str:
-    """Write the source of the constants: literals, or a file that the assembler includes."""
-    lines = ['#include "weights.h"', ""]
+def source(constants: list[Constant], as_file: bool, names: CNames = PLAIN) -> str:
+    """Write the source of the constants: literals, or a file that the assembler includes. spec: MC10.8"""
+    lines = [f'#include "{names.file("weights.h")}"', ""]
     if not constants:
         return "\n".join([*lines[:1], ""])
+    words = {
+        "weights": names.inner("weights"), "bin": names.file("weights.bin"), "section": names.macro("WEIGHTS_SECTION"),
+        "file": names.inner("weights_file").upper(),
+    }  # fmt: skip
     if as_file:
-        return "\n".join([*lines, INCBIN])
+        return "\n".join([*lines, Template(INCBIN).substitute(words)])
+    lines += [Template(PLACED).substitute(words)]
     for each in constants:
         count = max(1, _count_elements(each))
-        lines.append(f"const {_c_type(each)} {each.data}[{count}] = {{")
+        lines.append(f"PLACED const {_c_type(each)} {each.data}[{count}] = {{")
         row: list[str] = []
         for text in _write_literals(each):
             row.append(text)
@@ -111,18 +131,31 @@ def source(constants: list[Constant], as_file: bool) -> str:
     return text.replace("\n", "\n\n#include <math.h>\n", 1) if "NAN" in text or "INFINITY" in text else text
 
 
+PLACED = """\
+/* The constants are read-only data, or in the section that $section names. */
+#ifdef $section
+#define PLACED __attribute__((section($section)))
+#else
+#define PLACED
+#endif
+"""
+
 INCBIN = """\
-#ifndef WEIGHTS_FILE
-#define WEIGHTS_FILE "weights.bin"
+#ifndef $file
+#define $file "$bin"
 #endif
 
 #ifdef __APPLE__
 #define SECTION ".const_data"
-#define SYMBOL "_weights"
+#define SYMBOL "_$weights"
 #define AFTER ".text"
 #else
+#ifdef $section
+#define SECTION ".section " $section ",\\"a\\""
+#else
 #define SECTION ".section .rodata"
-#define SYMBOL "weights"
+#endif
+#define SYMBOL "$weights"
 #define AFTER ".previous"
 #endif
 
@@ -131,7 +164,7 @@ __asm__(
     ".balign 64\\n"
     ".globl " SYMBOL "\\n"
     SYMBOL ":\\n"
-    ".incbin \\"" WEIGHTS_FILE "\\"\\n"
+    ".incbin \\"" $file "\\"\\n"
     ".byte 0\\n"
     AFTER "\\n");
 """

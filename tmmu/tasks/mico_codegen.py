@@ -25,7 +25,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
 from tmmu.core.reading import read_file
 from tmmu.core.vocabulary import Bindings
-from tmmu.mico import generate
+from tmmu.mico import CodeOptions, generate
 from tmmu.mico.export import export_module, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
 from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observe_ranges, quantize_model
@@ -177,15 +177,14 @@ class MiCoCodeGen:
     ) -> list[str]:
         """Prove the plan and write the C, with plan and model beside it; the paths that were written.
 
-        Parameters and errors are those of `tmmu.mico.generate`; `verbose` prints the memory statistics. The plan and a
-        model without a file are written as MODEL_NAME.plan.cbor and MODEL_NAME.onnx, so that `verify-plan` can be
-        asked again. spec: MC8.8
+        Parameters and errors are those of `tmmu.mico.generate` and its options; `verbose` prints the memory statistics.
+        The plan and a model without a file are written as MODEL_NAME.plan.cbor and MODEL_NAME.onnx, so that
+        `verify-plan` can be asked again. spec: MC8.8
         """
         plan, target = self.plan, Path(output_dir)
         with self._file(f"{model_name}.onnx") as path:
-            written = generate(
-                plan, path, os.fspath(target), prove=prove, weights=weights, static=static, name=model_name
-            )
+            chosen = CodeOptions(weights, "static" if static else "malloc", model_name)
+            written = generate(plan, path, os.fspath(target), prove=prove, options=chosen)
             if path != self._path:
                 canonical.write_atomically(target / f"{model_name}.onnx", read_file(path, FILE_LIMIT))
                 written.append(str(target / f"{model_name}.onnx"))

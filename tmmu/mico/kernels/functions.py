@@ -2,9 +2,9 @@
 
 A template is written once for all types. In it, `$name` is the name of the function, `$T` the type in which elements of
 the first type are computed, `$s` its suffix as in `load_$s`, `$f` that of functions of <math.h>, `$F` that of numbers;
-`$T2`, `$s2` and so on are those of the second type. `load` and `store` read and write elements; they are `memcpy` of a
-fixed size. Compilers make one instruction of each, and no rule on the effective types of objects is broken, whatever
-the type and the content of a pool are. spec: MC3.6, MC4.2
+`$T2`, `$s2` and so on are those of the second type. `$Conv` is the struct of that name. `load` and `store` read and
+write elements; they are `memcpy` of a fixed size. Compilers make one instruction of each, and no rule on the effective
+types of objects is broken, whatever the type and the content of a pool are. spec: MC3.6, MC4.2
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from string import Template
 
 from tmmu.core.dtypes import SHORT
 from tmmu.mico.kernels.node import KernelCall
+from tmmu.mico.names import PLAIN, CNames
 
 TEMPLATES: dict[str, str] = {}
 """Every function by its name without suffixes; the other modules of this package add them."""
@@ -145,18 +146,29 @@ def type_of_computation(dtype: str) -> str:
     return COMPUTED.get(dtype, f"{dtype}_t")
 
 
-def name_of(call: KernelCall) -> str:
-    """Return the name of the C function of a call.
+def name_of(call: KernelCall, names: CNames = PLAIN) -> str:
+    """Return the name of the C function of a call; one of the C library has no prefix.
 
-    >>> name_of(KernelCall("cast", ("int64", "float32"), ()))
-    'cast_i64_f32'
+    >>> name_of(KernelCall("cast", ("int64", "float32"), ())), name_of(KernelCall("memcpy", (), ()), CNames("a", "a"))
+    ('cast_i64_f32', 'memcpy')
     """
-    return "_".join((call.function, *map(suffix, call.types)))
+    name = "_".join((call.function, *map(suffix, call.types)))
+    return names.inner(name) if call.function in TEMPLATES else name
 
 
-def text_of(call: KernelCall) -> str:
+def _name_structs(names: CNames) -> dict[str, str]:
+    """Return the C name of each struct."""
+    return {name: names.inner(name) for name in STRUCTS}
+
+
+def argument_of(text: str, names: CNames) -> str:
+    """Return the C of an argument of a call, which may name a struct as templates do."""
+    return Template(text).substitute(_name_structs(names))
+
+
+def text_of(call: KernelCall, names: CNames = PLAIN) -> str:
     """Return the definition of the function of a call."""
-    words = {"name": name_of(call)}
+    words = {"name": name_of(call, names), **_name_structs(names)}
     for k, dtype in enumerate(call.types):
         wide = dtype == "float64"
         number = str(k + 1) if k else ""
@@ -199,10 +211,10 @@ def _uses(text: str, name: str) -> bool:
     return re.search(rf"\b{name}\b", text) is not None
 
 
-def kernels(calls: Iterable[KernelCall]) -> tuple[str, str]:
+def kernels(calls: Iterable[KernelCall], names: CNames = PLAIN) -> tuple[str, str]:
     """Return the declarations and the definitions of all functions that calls need, each once, by name. spec: MC4.1"""
     wanted = {name_of(call): call for call in calls if call.function in TEMPLATES}
-    bodies = {name: text_of(wanted[name]) for name in sorted(wanted)}
+    bodies = {name: text_of(wanted[name], names) for name in sorted(wanted)}
     text = "\n".join(bodies.values())
     access = "".join(
         make(dtype)
@@ -212,7 +224,8 @@ def kernels(calls: Iterable[KernelCall]) -> tuple[str, str]:
     )
     halves = [HELPERS[name] for name in ("of_half", "half_of") if _uses(access, name)]
     helpers = [*halves, access, *(HELPERS[name] for name in HELPERS if _uses(text, name))]
-    structs = [STRUCTS[name] for name in STRUCTS if _uses(text, name)]
+    named = _name_structs(names)
+    structs = [Template(STRUCTS[name]).substitute(named) for name in STRUCTS if _uses(text, named[name])]
     prototypes = [_declare(body) for body in bodies.values()]
     return "\n".join([*structs, *prototypes]), "\n".join(filter(None, [*helpers, text]))
 

@@ -68,7 +68,7 @@ typedef struct {
     size_t batch, groups, channels, filters;
     size_t height, width, out_height, out_width;
     size_t kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x, pad_top, pad_left;
-} Conv;
+} $Conv;
 """
 
 _CONVOLUTION = """\
@@ -114,7 +114,7 @@ def convolution(begin: str, term: str, end: str, per_filter: str = "") -> str:
 
 
 TEMPLATES["conv"] = """\
-void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const Conv *c)
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const $Conv *c)
 """ + convolution(
     "$T sum = bias == NULL ? 0 : load_$s(bias, filter)",
     "load_$s(x, from + kx * c->dilation_x) * load_$s(weight, tap + kx)",
@@ -123,7 +123,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
 
 TEMPLATES["conv_transpose"] = """\
 /* Each element sums the terms that a convolution with the same numbers would compute from it. */
-void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const Conv *c)
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const $Conv *c)
 {
     size_t y_at = 0;
     for (size_t n = 0; n < c->batch; n++) {
@@ -229,9 +229,9 @@ def window(node: NodeCall, kernel: Sequence[int], spatial: Sequence[int], out: S
 
 
 def struct(name: str, fields: dict[str, int]) -> str:
-    """Return a struct as an argument, with its fields by name."""
+    """Return a struct as an argument, with its fields by name; `$NAME` is its type, as in templates."""
     stated = STRUCTS[name]
-    return f"&(const {name}){{{', '.join(f'.{key} = {value}' for key, value in fields.items() if key in stated)}}}"
+    return f"&(const ${name}){{{', '.join(f'.{key} = {value}' for key, value in fields.items() if key in stated)}}}"
 
 
 def conv_fields(node: NodeCall, x: Operand, w: Operand, y: Operand) -> dict[str, int]:

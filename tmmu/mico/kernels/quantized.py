@@ -76,14 +76,14 @@ _CONV = partial(
 
 TEMPLATES["conv_integer"] = """\
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *x_zero, const uint8_t *w_zero,
-    size_t w_zero_step, const Conv *c)
+    size_t w_zero_step, const $Conv *c)
 """ + _CONV("int32_t sum = 0", end="store_i32(y, y_at, sum);")
 
 TEMPLATES["qlinear_conv"] = """\
 /* Scales and zero points of filters are steps apart: 0 if all filters share one. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *x_scale, const uint8_t *x_zero, const uint8_t *weight,
     const uint8_t *w_scale, size_t w_scale_step, const uint8_t *w_zero, size_t w_zero_step, const uint8_t *y_scale,
-    const uint8_t *y_zero, const uint8_t *bias, double low, double high, const Conv *c)
+    const uint8_t *y_zero, const uint8_t *bias, double low, double high, const $Conv *c)
 """ + _CONV(
     "int32_t sum = bias == NULL ? 0 : load_i32(bias, filter)",
     end="""\

@@ -15,12 +15,12 @@ typedef struct {
     size_t planes, height, width, out_height, out_width;
     size_t kernel_height, kernel_width, stride_y, stride_x, dilation_y, dilation_x;
     size_t pad_top, pad_left, pad_bottom, pad_right;
-} Window;
+} $Window;
 """
 
 TEMPLATES["max_pool"] = """\
 /* Indices, if not NULL, are the places of the maxima in x. */
-void $name(uint8_t *y, uint8_t *indices, const uint8_t *x, const Window *w)
+void $name(uint8_t *y, uint8_t *indices, const uint8_t *x, const $Window *w)
 {
     size_t y_at = 0;
     for (size_t plane = 0; plane < w->planes; plane++) {
@@ -56,7 +56,7 @@ void $name(uint8_t *y, uint8_t *indices, const uint8_t *x, const Window *w)
 
 TEMPLATES["average_pool"] = """\
 /* If padding counts, the divisor is the part of the window that is within the padded plane. */
-void $name(uint8_t *y, const uint8_t *x, const Window *w, bool padding_counts)
+void $name(uint8_t *y, const uint8_t *x, const $Window *w, bool padding_counts)
 {
     size_t y_at = 0;
     for (size_t plane = 0; plane < w->planes; plane++) {
