@@ -26,6 +26,8 @@ class Discharge(Enum):
     """Offsets are compared, if some are fixed."""
     OF_ALL_RANKS = auto()
     """The plans of all ranks are examined together."""
+    OF_SET = auto()
+    """The plans of a set are examined together."""
 
 
 class Obligation(StrEnum):
@@ -63,6 +65,13 @@ class Obligation(StrEnum):
     SHARDS_COVER = "shards_cover", Discharge.OF_ALL_RANKS
     RANKS_MEET = "ranks_meet", Discharge.OF_ALL_RANKS
     EACH_PLAN = "each_plan", Discharge.OF_ALL_RANKS
+    ONE_SET = "one_set", Discharge.OF_SET
+    EVERY_PROGRAM = "every_program", Discharge.OF_SET
+    SHARED_AT_ONE_PLACE = "shared_at_one_place", Discharge.OF_SET
+    STATE_IS_UNTOUCHED = "state_is_untouched", Discharge.OF_SET
+    STATE_IS_RETURNED = "state_is_returned", Discharge.OF_SET
+    STATE_IS_WRITTEN_FIRST = "state_is_written_first", Discharge.OF_SET
+    EACH_PROGRAM = "each_program", Discharge.OF_SET
 
     @property
     def is_compared(self) -> bool:
@@ -89,7 +98,8 @@ class Violation(NamedTuple):
     `first_byte` and `last_byte` are of `arena`. `field` names a false statement, with the `stated` and the `recomputed`
     value. For a difference from the model, `node` is the model's node. Over an envelope, `shape` gives the dimensions
     that lead to these `sizes`. If all ranks are examined together, `ranks` are those that disagree, and `element` is
-    the element of a tensor that they disagree about, if there is one.
+    the element of a tensor that they disagree about, if there is one. Of a plan set, `programs` are those that the
+    violation is about, and `calls` a sequence of calls that shows it, if one does.
     """
 
     obligation: Obligation
@@ -107,6 +117,8 @@ class Violation(NamedTuple):
     sizes: tuple[int, ...] = ()
     ranks: tuple[int, ...] = ()
     element: tuple[int, ...] | None = None
+    programs: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
     def witness(self) -> dict[str, Any]:
         """Return the violation in the fields of the JSON output (C1.5), with only the fields of its kind."""
@@ -116,6 +128,10 @@ class Violation(NamedTuple):
         }  # fmt: skip
         if self.obligation.discharge is Discharge.OF_ALL_RANKS:
             found["ranks"] = list(self.ranks)
+        elif self.obligation.discharge is Discharge.OF_SET:
+            found |= {"programs": list(self.programs), "calls": list(self.calls)}
+            if self.first_byte is not None:
+                found |= {"arena": self.arena, "first_byte": self.first_byte, "last_byte": self.last_byte}
         elif self.shape is not None:
             found |= {"shape": self.shape, "sizes": list(self.sizes)}
         elif not self.field:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,9 @@ import click
 
 from tmmu.cli import options as shared
 from tmmu.cli.failures import note_failures
-from tmmu.cli.options import Arenas, ShardOptions
+from tmmu.cli.options import Arenas
+from tmmu.cli.plan_request import PlanPrinting, PlanRequest, until_interrupted
+from tmmu.cli.plan_sets import SetFlags, plan_set
 from tmmu.cli.units import memory, seconds
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.extras import require_package
@@ -33,11 +33,10 @@ from tmmu.core.flags import (
 from tmmu.core.output import STANDARD, count_noun, escape_line, format_json, format_size, print_lines, print_text
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
-from tmmu.core.vocabulary import Bindings, Model
-from tmmu.tasks.training import TrainingOptions
+from tmmu.core.vocabulary import Model
 
 if TYPE_CHECKING:
-    from tmmu.planner import Planned, PlanOptions
+    from tmmu.planner import Planned
     from tmmu.plans.sections import Plan
     from tmmu.runtime.events import EventLog
     from tmmu.tasks.planning import PlanningTask
@@ -62,68 +61,32 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
     return tuple(replace(a, capacity=capacity.get(a.name, a.capacity)) for a in arenas[0]), arenas[1]
 
 
-@dataclass(frozen=True)
-class PlanRequest:
-    """How each model is planned, and how many processes check and write the plans of its ranks."""
-
-    bindings: Bindings
-    training: TrainingOptions
-    options: PlanOptions
-    arenas: Arenas
-    sharding: ShardOptions
-    jobs: int | None
-
-    def __post_init__(self) -> None:
-        if self.jobs is not None and (self.sharding.shard is None or self.sharding.rank is not None):
-            raise click.UsageError("--jobs goes with --shard, for all ranks")
-
-
-@dataclass(frozen=True)
-class PlanPrinting:
-    """How each model is reported. Raises UsageError for options that exclude each other."""
-
-    style: str
-    quiet: bool
-    verbose: bool
-    why: bool
-
-    def __post_init__(self) -> None:
-        if self.quiet and (self.verbose or self.why or self.style == "json"):
-            raise click.UsageError("-q goes with neither -v nor --why nor --format json")
-
-
-@contextmanager
-def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, where effort is spent; pressed again, it ends the command. spec: A8.10"""
-    pressed: list[int] = []
-    if not effort:
-        yield lambda: False
-        return
-
-    def press(number: int, _frame: object) -> None:
-        pressed.append(number)
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, press)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 @click.command(
     cls=OnceCommand,
     epilog=format_examples(
         "tmmu plan unet.onnx --dim batch=1 -o unet.plan.cbor",
         "tmmu plan unet.onnx --dim batch=1..8 --order memory -o - > range.plan.cbor",
         "tmmu plan models -o plans",
+        "tmmu plan prefill.onnx decode.onnx --share 'kv.*' --donate 'kv.*' -o session",
     ),
 )
-@click.argument("given", nargs=-1, required=True, type=Files(MODEL_SUFFIXES), metavar="MODEL|FOLDER...")
+@click.argument("given", nargs=-1, type=Files(MODEL_SUFFIXES), metavar="MODEL|FOLDER...")
 @click.option(
     "-o", "--output", type=Output(standard=True, folder=True),
     help="Where to write the plan, or the folder of several [MODEL.plan.cbor; of several, beside each].",
 )  # fmt: skip
+@click.option(
+    "--share", multiple=True, metavar="NAME",
+    help="Plan the models for one memory, as a plan set in the folder of -o, in which tensors of this name are one; * is "
+    "any text. PROGRAM:NAME=PROGRAM:NAME pairs tensors of different names. May be repeated.",
+)  # fmt: skip
+@click.option("--initial", multiple=True, metavar="NAME", help="The caller writes this shared tensor before all calls.")
+@click.option(
+    "--program", multiple=True, metavar="NAME=MODEL",
+    help="A further program of the set. --dim NAME:seq=1 binds a dimension of it alone. May be repeated.",
+)  # fmt: skip
+@click.option("--extend", type=click.Path(exists=True, file_okay=False), help="Add the models to this plan set.")
+@click.option("--one-memory", is_flag=True, help="Plan the models as a plan set, even if they share nothing.")
 @shared.bindings(keeps=True)
 @shared.training
 @shared.planning
@@ -148,15 +111,21 @@ def until_interrupted(effort: bool) -> Iterator[Callable[[], bool]]:
 @gather_options("arenas", _with_capacities)
 @gather_options("request", PlanRequest)
 @gather_options("printing", PlanPrinting)
+@gather_options("flags", SetFlags)
 def plan(
-    given: tuple[Listing, ...], output: str | None, request: PlanRequest, events: str | None, printing: PlanPrinting
+    given: tuple[Listing, ...],
+    output: str | None,
+    request: PlanRequest,
+    events: str | None,
+    printing: PlanPrinting,
+    flags: SetFlags,
 ) -> int:
     """Plan the memory of models.
 
     Reads each MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks its plan as verify-plan does, and writes it. A FOLDER
     means its files that end with .onnx, .ir.cbor or .ir.txt, at any depth. Of several models each is bound by
     those names that it has. If a model of several, or of a FOLDER, fails, failed.txt beside the plans names it, until
-    all are planned.
+    all are planned. With --share the models are the programs of one plan set, which run in turn in one memory.
 
     \b
     Exit codes: 0 written, 4 a model that cannot be planned, 2 command line, 70 internal error; of several the worst.
@@ -166,6 +135,12 @@ def plan(
     sharding, options = request.sharding, request.options
     if request.jobs is not None:
         require_package("loky", "--jobs", "fleet")
+    if not given and not flags.program:
+        raise click.UsageError("name a model, or a folder of models")
+    if flags.is_asked:
+        if events is not None:
+            raise click.UsageError("--events does not go with a plan set")
+        return plan_set(list(chain.from_iterable(listing.files for listing in given)), output, request, flags, printing)
     models = list(dict.fromkeys(chain.from_iterable(listing.files for listing in given)))
     several = len(models) > 1
     if several and (output == STANDARD or events is not None):

@@ -215,7 +215,8 @@ class Model:
     """A graph whose every tensor has a known size: nodes in a valid order, bodies flat, body 0 the main graph.
 
     `must_not_alias` are pairs of tensors that may never share a byte (T5). `unproduced` names optional outputs that no
-    node reads and that have no shape (T9). `source_digest` is the SHA-256 of the file that it came from.
+    node reads and that have no shape (T9). `source_digest` is the SHA-256 of the file that it came from. `kept` are
+    inputs that a plan set keeps as state, whatever the bindings say; a file of the model does not have them.
     """
 
     name: str
@@ -226,6 +227,7 @@ class Model:
     unproduced: tuple[str, ...] = ()
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None
+    kept: frozenset[int] = frozenset()
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -234,9 +236,9 @@ class Model:
 
     @property
     def kept_inputs(self) -> list[int]:
-        """The inputs that the caller finds unchanged after the last step: with `keep_inputs`, all but donated ones."""
-        donated = frozenset(self.bindings.donated)
-        return [t for t in self.inputs if self.tensors[t].name not in donated] if self.bindings.keep_inputs else []
+        """The inputs that the caller reads after the last step: `kept`, and with `keep_inputs` all but donated ones."""
+        donated, keeps = frozenset(self.bindings.donated), self.bindings.keep_inputs
+        return [t for t in self.inputs if t in self.kept or (keeps and self.tensors[t].name not in donated)]
 
     @property
     def outputs(self) -> tuple[int, ...]:

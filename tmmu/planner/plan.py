@@ -8,7 +8,7 @@ spec: D1.1, D1.2, R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M2.13, M3.6
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from tmmu.planner.slots import MoveObserver, SlotAssignment
 from tmmu.plans import columns as table
 from tmmu.plans.allocation import Allocation, Arena, state_base_alignments
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
-from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
+from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Envelope, Plan, Provenance, Usage
 from tmmu.plans.shapes import compute_peaks, live_at_each_step
 
 
@@ -54,6 +54,30 @@ def replay_token(seed: int = 0) -> bytes:
     """
     nothing = canonical.digest({})
     return canonical.commitment("replay_token_v1", ["1.0", nothing, nothing, nothing, nothing, nothing, seed])
+
+
+@dataclass(frozen=True)
+class PreparedModel:
+    """A model up to its allocation problem, with all parts of its plan that do not depend on the placement.
+
+    `refused` are the in-place hints that were refused. `fixed_at` are the offsets that were requested.
+    """
+
+    model: Model
+    arenas: tuple[ArenaConfiguration, ...]
+    policy: ArenaPolicy
+    options: PlanOptions
+    ir_hash: bytes
+    problem: AllocationProblem
+    refused: list[RefusedHint]
+    ops: tuple[tuple[str, str], ...]
+    dtypes: tuple[str, ...]
+    tensors: table.Tensors
+    steps: table.Steps
+    bodies: table.Bodies
+    must_not_alias: tuple[tuple[int, int], ...]
+    sizes: Envelope | None
+    fixed_at: dict[str, int]
 
 
 def plan_memory(
@@ -92,33 +116,10 @@ def plan_memory(
     -----
     O(N log N) time and O(N) memory for N tensors, nodes and accesses.
     """
-    check_options(options, model)
-    mode, order = options.mode, options.order
-    check_configuration(arenas, policy)
     with disable_collector():
-        written = ir_columns.to_object(model)
-        ir_hash = canonical.digest(written)
-        ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
-        if ordered is not model:
-            written = ir_columns.to_object(ordered)
-        written = _needed_columns(written)
-        run = build_program(ordered)
-        check_mutations(run, mode)
-        # From tensors to storages: lifetimes, and which tensors share bytes.
-        live = liveness.analyze(run, mode)
-        staying = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
-        alias = aliasing.form_storages(run, live, arenas, mode, IN_PLACE[options.layout], policy, staying)
-        problem, refused = replace(alias.storages, address_token=options.address_token), alias.refused
-        dtypes, tensors = _tensors(run, live, alias, written, mode)
-        ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
-        sizes = envelope.build_envelope(
-            run.tensors, ordered.bindings.ranges, options.replan_policy, symbolic=options.symbolic
-        )
-        fixed_at = {run.tensors[t].name: place.byte for t, place in sorted(staying.items())}
-        del run, live, alias, written  # free their memory before addresses take as much
-        # From storages to addresses: their arenas, their slots, and their offsets in the layout.
+        prepared = prepare_model(model, arenas, options, policy)
         layout, found = allocate(
-            problem,
+            prepared.problem,
             options.layout,
             options.fallback,
             recorded=observer is not None,
@@ -128,27 +129,73 @@ def plan_memory(
         if observer is not None:
             for event, facts in found.moves:
                 observer(event, **facts)
-        storages = _storages(problem, found)
-        usage = _usage(problem, storages, found, max(1, len(steps)))
-        placed = tuple(
-            Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
-        )
-        allocation = Allocation(
-            placed, storages, ordered.must_not_alias, ops, dtypes, tensors, steps, bodies, ordered.unproduced
-        )
-        plan = Plan(
-            state_base_alignments(allocation),
-            Claims(usage, build_slot_table(found.slots), ClaimedConfiguration(tuple(map(ArenaUse.of, arenas)), policy)),
-            Provenance(
-                model.name, mode, layout, order, options.replay_token or replay_token(), ir_hash, model.source_digest,
-                replace(model.bindings, ranges={}),
-                address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
-                effort=found.effort, bounds=found.bounds,
-                fixed=fixed_at,
-            ),
-            envelope=sizes,
-        )  # fmt: skip
-        return Planned(plan, refused)
+        return Planned(assemble_plan(prepared, layout, found), prepared.refused)
+
+
+def prepare_model(
+    model: Model,
+    arenas: tuple[ArenaConfiguration, ...],
+    options: PlanOptions,
+    policy: ArenaPolicy,
+    shared: Collection[str] = (),
+) -> PreparedModel:
+    """Work out what a model requires of its placement: lifetimes, and which tensors share bytes. As `plan_memory`.
+
+    The requested offsets of the tensors in `shared` are noted, and constrain nothing yet: a plan set decides on their
+    places.
+    """
+    check_options(options, model)
+    mode = options.mode
+    check_configuration(arenas, policy)
+    in_place = IN_PLACE[options.layout]
+    written = ir_columns.to_object(model)
+    ir_hash = canonical.digest(written)
+    ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
+    if ordered is not model:
+        written = ir_columns.to_object(ordered)
+    written = _needed_columns(written)
+    run = build_program(ordered)
+    check_mutations(run, mode)
+    live = liveness.analyze(run, mode)
+    requested = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
+    staying = {t: place for t, place in requested.items() if run.tensors[t].name not in shared}
+    alias = aliasing.form_storages(run, live, arenas, mode, in_place, policy, staying)
+    dtypes, tensors = _tensors(run, live, alias, written, mode)
+    return PreparedModel(
+        model, arenas, policy, options, ir_hash,
+        replace(alias.storages, address_token=options.address_token), alias.refused,
+        _ops(written), dtypes, tensors, _steps(run, written["nodes"]), _bodies(run), ordered.must_not_alias,
+        envelope.build_envelope(
+            run.tensors, ordered.bindings.ranges, options.replan_policy, symbolic=options.symbolic
+        ),
+        {run.tensors[t].name: place.byte for t, place in sorted(requested.items())},
+    )  # fmt: skip
+
+
+def assemble_plan(prepared: PreparedModel, layout: str, found: Solution) -> Plan:
+    """Return the plan of a prepared model whose problem has this solution. `layout` is the layout that was used."""
+    problem, options, model = prepared.problem, prepared.options, prepared.model
+    storages = _storages(problem, found)
+    usage = _usage(problem, storages, found, max(1, len(prepared.steps)))
+    placed = tuple(
+        Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
+    )
+    allocation = Allocation(
+        placed, storages, prepared.must_not_alias, prepared.ops, prepared.dtypes, prepared.tensors, prepared.steps,
+        prepared.bodies, model.unproduced,
+    )  # fmt: skip
+    uses = tuple(map(ArenaUse.of, prepared.arenas))
+    return Plan(
+        state_base_alignments(allocation),
+        Claims(usage, build_slot_table(found.slots), ClaimedConfiguration(uses, prepared.policy)),
+        Provenance(
+            model.name, options.mode, layout, options.order, options.replay_token or replay_token(), prepared.ir_hash,
+            model.source_digest, replace(model.bindings, ranges={}),
+            address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
+            effort=found.effort, bounds=found.bounds, fixed=prepared.fixed_at,
+        ),
+        envelope=prepared.sizes,
+    )  # fmt: skip
 
 
 def build_slot_table(assigned: SlotAssignment) -> table.Slots:

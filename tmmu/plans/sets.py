@@ -191,7 +191,7 @@ def _agreement(value: Any) -> Agreement:
         return names
 
     def arenas(item: Any, place: str) -> tuple[SetArena, ...]:
-        readers = {"name": check_text, "bytes": check_integer, "alignment": check_size}
+        readers: dict[str, Any] = {"name": check_text, "bytes": check_integer, "alignment": check_size}
         found = read_entries(item, place, lambda one, at: SetArena(**read_record(readers, one, at)))
         check_distinct([arena.name for arena in found], place)
         return found

@@ -65,9 +65,9 @@ def _checked(plan: Plan, model: Model, rank_model: RankModel) -> bytes:
     try:
         stated = file.require_steps(file.decode(written))
     except TmmuError as refusal:
-        raise _bug(refusal.place, refusal.what) from refusal
+        raise bug_error(refusal.place, refusal.what) from refusal
     for violation in violations(Subject(stated, rank_model, frozenset(plan.bindings.donated), plan.origin.mode)):
-        raise _group(model, violation) or _bug(violation.obligation, violation.text)
+        raise _group(model, violation) or bug_error(violation.obligation, violation.text)
     if plan.envelope is not None:
         shown = obligations.prove_over_envelope(plan, TIMEOUT_S)
         if shown.verdict != obligations.PROVED:
@@ -131,7 +131,8 @@ def _group(model: Model, violation: Violation) -> TmmuError | None:
     )
 
 
-def _bug(place: str | None, what: str) -> TmmuError:
+def bug_error(place: str | None, what: str) -> TmmuError:
+    """Return CONTRACT_VIOLATION: the verifier finds something wrong in what the planner made."""
     return TmmuError(
         "CONTRACT_VIOLATION",
         f"the planner made a wrong plan ({what}); nothing was written",

@@ -20,6 +20,7 @@ from proofs.proving.lemmas.plan import (
     layout,
     level,
     merged,
+    plan_sets,
     shrinking,
     tenancy,
     tiling,
@@ -72,6 +73,7 @@ def _all() -> list[Family]:
     of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound, unfolded]
     families = [Family(_file(module), module.LEMMAS, plan.TEXT, plan.LISTS) for module in of_lists]
     families += [Family(_file(module), module.STATEMENTS) for module in (merged, bases, hulls, cover, shrinking)]
+    families.append(Family(_file(plan_sets), plan_sets.LEMMAS))
     sums = prefix_sums
     families.append(Family(_file(sums), sums.LEMMAS, sums.DEFINITIONS, (*layout.LEMMAS, *sums.LEMMAS)))
     for module in (

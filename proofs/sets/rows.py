@@ -1,0 +1,171 @@
+"""Let solvers prove a set: that its state is apart, left alone and handed on, whatever the sequence of calls.
+
+Rows are ground facts of this set. The lemmas are about every set: state by address that passes `layout` shares no byte,
+what is clear of a hull is clear of its parts, and under both every byte of the state holds what it was given last,
+after any sequence of calls (`plan_set_is_inductive`). spec: V4.1, V4.3, PS1.3 to PS1.7, PS4.1
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from proofs.definition.violations import Obligation
+from proofs.proving.lemmas import at_use
+from proofs.proving.lemmas.engine import record
+from proofs.proving.lemmas.engine.family import Family
+from proofs.proving.lemmas.plan import chains, hulls, plan_sets
+from proofs.proving.obligations.rows import Unprovable
+from proofs.proving.solvers import refutation
+from proofs.proving.solvers.process import SOLVERS
+from proofs.sets.members import SetMember
+from proofs.sets.state import StateTensor
+from tmmu.plans.sets import Agreement
+
+DEFINITIONS = f"""{chains.DEFINITIONS}{hulls.HULLS}
+(define-fun same_place ((arena Int) (first Int) (bytes Int) (alignment Int) (type Int)
+                        (arena_ Int) (first_ Int) (bytes_ Int) (alignment_ Int) (type_ Int)) Bool
+  (and (= arena arena_) (= first first_) (= bytes bytes_) (= alignment alignment_) (= type type_)))
+(define-fun to_the_end ((death Int) (last Int)) Bool (<= last death))
+"""
+LEMMAS = (
+    "slots_are_apart_in_bytes", "layouts_join", "what_is_clear_of_a_hull_is_clear_of_its_parts",
+)  # fmt: skip
+"""The lemmas of plans that the rows rest on, beside those of sets."""
+OF_SETS = Family("plan/plan_sets", plan_sets.LEMMAS)
+CELLS = 64
+"""The tensors of the state in one row."""
+ROWS = 500
+"""The rows of one query."""
+MANY = 1 << 16
+"""The most pairs of hulls of one program in one arena."""
+
+Range = tuple[int, int]
+"""The first byte of a range, and the one behind its last."""
+
+
+@dataclass(frozen=True)
+class SetOutcome:
+    """What a solver proved of a set: the rows of each obligation, and why one is open."""
+
+    rows: dict[Obligation, int]
+    open: dict[Obligation, str] = field(default_factory=dict)
+
+
+def set_rows(
+    members: Sequence[SetMember], agreement: Agreement, state: Sequence[StateTensor]
+) -> Iterator[tuple[Obligation, str]]:
+    """Yield the rows that a set must satisfy. O(n log n) for n tensors, and one row for each write and hull."""
+    arenas = {name: k for k, name in enumerate(dict.fromkeys(_arena_names(members)))}
+    types = {name: k for k, name in enumerate(dict.fromkeys(one.dtype for one in agreement.shared))}
+    by_name = {member.name: member for member in members}
+    for one in agreement.shared:
+        agreed = (arenas[one.arena], one.offset, one.bytes, one.alignment, types[one.dtype])
+        for program, use in one.uses.items():
+            for tensor in use.names:
+                member = by_name[program]
+                row = member.rows[tensor]
+                t = member.tensor(row)
+                its = (
+                    arenas[member.arena_of(row)], t.address, t.bytes, t.alignment, types.get(member.dtype_of(row), -1),
+                )  # fmt: skip
+                yield Obligation.SHARED_AT_ONE_PLACE, _call("same_place", *its, *agreed)
+                if use.exit == tensor:
+                    yield Obligation.STATE_IS_RETURNED, _call("to_the_end", t.death, member.run.last_step)
+    for arena in arenas:
+        for text in _apart([one for one in state if one.arena == arena and one.bytes]):
+            yield Obligation.STATE_IS_UNTOUCHED, text
+    for member in members:
+        for arena in arenas:
+            for text in dict.fromkeys(_left_alone(member, arena, state)):
+                yield Obligation.STATE_IS_UNTOUCHED, text
+
+
+def _arena_names(members: Sequence[SetMember]) -> Iterator[str]:
+    return (arena.name for member in members for arena in member.run.arenas)
+
+
+def _call(function: str, *values: int) -> str:
+    return f"({function} {' '.join(str(value) if value >= 0 else f'(- {-value})' for value in values)})"
+
+
+def _apart(placed: Sequence[StateTensor]) -> Iterator[str]:
+    """Yield calls of `layout` on the state of one arena by address, each from where the one before ended."""
+    ordered = sorted(placed, key=lambda one: one.address)
+    cursor = 0
+    for k in range(0, len(ordered), CELLS):
+        cells = ordered[k : k + CELLS]
+        text = "no_slots"
+        for one in reversed(cells):
+            text = f"(slot {one.address} {one.bytes} 1 {text})"
+        yield f"(layout {cursor} {cells[-1].end} {text})"
+        cursor = cells[-1].end
+
+
+def _left_alone(member: SetMember, arena: str, state: Sequence[StateTensor]) -> Iterator[str]:
+    """Yield that the state of an arena that a program leaves alone, and its writes, are in hulls that are apart.
+
+    State with no write between has one hull, and writes with no state between. A write that hits a tensor gives a
+    false row.
+    """
+    entries = {one.uses[member.name].entry for one in state if member.name in one.uses}
+    left = [one for one in state if one.arena == arena and one.bytes and one.is_left_alone_by(member.name)]
+    callers = [row for row in member.callers() if member.tensor(row).name not in entries]
+    tensors = [member.tensor(row) for row in (*member.written, *callers) if member.arena_of(row) == arena]
+    writes = sorted({(t.address, t.address + t.bytes) for t in tensors})
+    kept = sorted((one.address, one.end) for one in left)
+    hulls_of_writes, hulls_of_state = _hulls(writes, kept), _hulls(kept, writes)
+    if len(hulls_of_writes) * len(hulls_of_state) > MANY:
+        raise Unprovable(f"{member.name} writes between its state in so many places that there are over {MANY} rows")
+    for ranges in (hulls_of_writes, hulls_of_state):
+        for (low, high), parts in ranges.items():
+            for first, end in parts:
+                yield _call("in_hull", first, end - first, low, high)
+    for low, high in hulls_of_writes:
+        for first, end in hulls_of_state:
+            yield _call("clear_of", first, end - first, low, high)
+
+
+def _hulls(ranges: Sequence[Range], others: Sequence[Range]) -> dict[Range, list[Range]]:
+    """Group ranges of bytes with no beginning of another one between them; return the hull of each group."""
+    starts = [first for first, _ in others]
+    groups: dict[int, list[Range]] = {}
+    for each in ranges:
+        groups.setdefault(bisect_left(starts, each[1]), []).append(each)
+    return {(min(part[0] for part in parts), max(part[1] for part in parts)): parts for parts in groups.values()}
+
+
+def prove_set(
+    members: Sequence[SetMember],
+    agreement: Agreement,
+    state: Sequence[StateTensor],
+    solver: str = "z3",
+    timeout_s: float = 600.0,
+) -> SetOutcome:
+    """Let one solver prove the lemmas and evaluate every row. What it does not discharge is open, with the reason."""
+    start = SOLVERS[solver]
+    found: dict[Obligation, int] = {}
+    left: dict[Obligation, str] = {}
+    with start(DEFINITIONS, start_s=timeout_s) as process:
+        unproved = at_use.prove_unrecorded(process.version, timeout_s, start=start)
+        unproved |= record.prove_unrecorded(
+            OF_SETS.requests(), OF_SETS.text, process.version, timeout_s, at_use.cache_folder(), start
+        )
+        by_obligation: dict[Obligation, list[str]] = {}
+        try:
+            for obligation, text in set_rows(members, agreement, state):
+                by_obligation.setdefault(obligation, []).append(text)
+        except Unprovable as reason:
+            left[Obligation.STATE_IS_UNTOUCHED] = str(reason)
+        for obligation, texts in by_obligation.items():
+            found[obligation] = len(texts)
+            for k in range(0, len(texts), ROWS):
+                answer = process.evaluate(refutation("\n".join(texts[k : k + ROWS])), timeout_s)
+                if not answer.proof:
+                    left.setdefault(obligation, answer.failure or f"{solver} answers {answer.text[:200]!r} of the rows")
+                    break
+    missing = [name for name in (*LEMMAS, *(lemma.name for lemma in OF_SETS.lemmas)) if name in unproved]
+    if missing:
+        left.setdefault(Obligation.STATE_IS_UNTOUCHED, f"its lemma {missing[0]} is not proved: {unproved[missing[0]]}")
+    return SetOutcome(found, left)

@@ -1,0 +1,246 @@
+"""Find what is wrong with a set by its definition (PS1): without a solver, and without running anything.
+
+Coarse things come first: the files are of one set, the shared tensors are where the agreement says, the state is left
+alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from proofs.definition.violations import Obligation, Violation
+from proofs.sets.calls import find_call_violations
+from proofs.sets.members import SetMember
+from proofs.sets.state import StateTensor, find_never_ready, find_state, missing_at_first
+from tmmu.plans.sets import Agreement, PlanSet, SharedTensor, footprints
+
+
+def find_violations(
+    members: Sequence[SetMember], agreement: Agreement, manifest: PlanSet | None = None
+) -> Iterator[Violation]:
+    """Yield what is false in a set of which every plan is given, the coarsest first.
+
+    Without a manifest the agreement was made of names. If plans or shared tensors do not fit the agreement, nothing
+    further is looked at. O(tensors log tensors), and what running calls takes (`proofs.sets.calls`).
+    """
+    found = [*_of_files(members, agreement, manifest), *_of_arenas(members, agreement, manifest)]
+    found = found or list(_of_places(members, agreement))
+    if found:
+        yield from found
+        return
+    state = find_state(members, agreement)
+    broken = False
+    for violation in (*_overlaps(members, state), *_touched(members, state), *_not_returned(members, state)):
+        broken = True
+        yield violation
+    never = list(_never_ready(members, state))
+    yield from never
+    if not broken and not never:
+        yield from find_call_violations(members, state)
+
+
+def _of_files(members: Sequence[SetMember], agreement: Agreement, manifest: PlanSet | None) -> Iterator[Violation]:
+    """Check that each plan states the agreement, and has the digest that the manifest states. spec: PS2.3, PS4.2"""
+    if manifest is None:
+        return
+    for member in members:
+        stated = member.plan.membership
+        if stated is None or stated != manifest.membership(member.name):
+            what = "states no set" if stated is None else "is of another set"
+            yield Violation(
+                Obligation.ONE_SET, f"the plan of {member.name} {what}", programs=(member.name,), field="set.digest",
+                stated="nothing" if stated is None else f"{stated.digest.hex()} ({stated.program})",
+                recomputed=f"{agreement.digest.hex()} ({member.name})",
+            )  # fmt: skip
+        elif manifest.members[member.name] != member.file_digest:
+            yield Violation(
+                Obligation.ONE_SET, f"the plan of {member.name} is not the one that the manifest names",
+                programs=(member.name,), field="file_digest", stated=manifest.members[member.name].hex(),
+                recomputed=member.file_digest.hex(),
+            )  # fmt: skip
+
+
+def _of_arenas(members: Sequence[SetMember], agreement: Agreement, manifest: PlanSet | None) -> Iterator[Violation]:
+    """Check that arenas of one name are one memory, and that a manifest states what all programs need. spec: PS1.9"""
+    first: dict[str, tuple[SetMember, object]] = {}
+    for member in members:
+        for arena in member.plan.allocation.arenas:
+            facts = (arena.capacity, arena.alignment, arena.reuse, arena.scattered)
+            other, known = first.setdefault(arena.name, (member, facts))
+            if known != facts:
+                text = f"{other.name} and {member.name} have different arenas {arena.name}"
+                yield Violation(
+                    Obligation.ONE_SET, f"{text}: capacity, alignment, reuse, scattered are {known} and {facts}",
+                    programs=(other.name, member.name), arena=arena.name,
+                )  # fmt: skip
+    stated = {arena.name: arena for arena in agreement.arenas}
+    for member in members if manifest is not None else ():
+        needed = member.plan.allocation.needed_base_alignments()
+        for name, end in footprints(member.plan).items():
+            its = stated.get(name)
+            if its is None or end > its.bytes or needed[name] > its.alignment:
+                got = "nothing" if its is None else f"{its.bytes} bytes, alignment {its.alignment}"
+                text = f"{member.name} needs {end} bytes of {name}, alignment {needed[name]}; the set states {got}"
+                yield Violation(
+                    Obligation.ONE_SET, text, programs=(member.name,), arena=name, field=f"arena {name}", stated=got,
+                    recomputed=f"{end} bytes, alignment {needed[name]}",
+                )  # fmt: skip
+
+
+def _of_places(members: Sequence[SetMember], agreement: Agreement) -> Iterator[Violation]:
+    """Check the entries and exits of each shared tensor: what they are, and where. spec: PS1.1, PS1.3"""
+    by_name = {member.name: member for member in members}
+    for one in agreement.shared:
+        seen: tuple[SetMember, int] | None = None
+        for program, use in one.uses.items():
+            member = by_name[program]
+            for tensor in use.names:
+                row = member.rows.get(tensor)
+                if row is None:
+                    text = f"{program} has no tensor {tensor}, which the set shares as {one.name}"
+                    yield _shared(text, one, (program,))
+                    continue
+                yield from _kinds(member, row, one)
+                if seen is None:
+                    seen = member, row
+                if _place(member, row) != (one.arena, one.offset, one.bytes, one.alignment, one.dtype):
+                    other, its = seen
+                    told = f"{other.describe(its)}; {member.describe(row)}"
+                    if (other, its) == (member, row):
+                        told = f"{member.describe(row)}; the set has {one.bytes} bytes at {one.offset} of {one.arena}"
+                        told += f", alignment {one.alignment}, type {one.dtype}"
+                    names = (other.tensor(its).name, tensor)
+                    yield _shared(f"{one.name}: {told}", one, tuple(dict.fromkeys((other.name, program))), names)
+
+
+def _place(member: SetMember, row: int) -> tuple[str, int, int, int, str]:
+    t = member.tensor(row)
+    return member.arena_of(row), t.address, t.bytes, t.alignment, member.dtype_of(row)
+
+
+def _kinds(member: SetMember, row: int, one: SharedTensor) -> Iterator[Violation]:
+    """Check that an entry is the caller's, and that an exit is written and returned. spec: PS1.1"""
+    use, name = one.uses[member.name], member.tensor(row).name
+    if use.entry == name and not member.is_callers(row):
+        yield _shared(f"{member.name}:{name} is the entry of {one.name}, and a step writes it", one, (member.name,))
+    if use.exit != name:
+        return
+    if member.is_callers(row) and row not in member.mutated:
+        text = f"{member.name}:{name} is the exit of {one.name}, and no step writes it"
+        yield _shared(text, one, (member.name,))
+    if row not in member.returned:
+        text = f"{member.name}:{name} is the exit of {one.name}, and the caller does not read it after the last step"
+        yield Violation(Obligation.STATE_IS_RETURNED, text, (name,), programs=(member.name,))
+
+
+def _shared(
+    text: str, one: SharedTensor, programs: tuple[str, ...], tensors: tuple[str, ...] | None = None
+) -> Violation:
+    names = (one.name,) if tensors is None else tuple(dict.fromkeys(tensors))
+    return Violation(Obligation.SHARED_AT_ONE_PLACE, text, names, programs=programs)
+
+
+def _overlaps(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
+    """Check that no two tensors of the state share a byte. O(n log n): neighbours by address. spec: PS1.4"""
+    placed = sorted((one for one in state if one.bytes), key=lambda one: (one.arena, one.address))
+    furthest: StateTensor | None = None
+    for a, b in pairwise(placed):
+        furthest = a if furthest is None or furthest.arena != a.arena or furthest.end < a.end else furthest
+        if furthest.arena == b.arena and b.address < furthest.end:
+            programs = tuple(dict.fromkeys((*furthest.uses, *b.uses)))
+            text = f"{furthest.label} and {b.label} are state of the set, and have bytes in common"
+            last = min(furthest.end, b.end) - 1
+            names = (furthest.label, b.label)
+            yield Violation(
+                Obligation.STATE_IS_UNTOUCHED, text, names, None, b.arena, b.address, last, programs=programs
+            )  # fmt: skip
+
+
+def _touched(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
+    """Check that each program writes no byte of state that it leaves alone. O(n log n). spec: PS1.5, PS1.6"""
+    for member in members:
+        entries = {one.uses[member.name].entry for one in state if member.name in one.uses}
+        left = [one for one in state if one.bytes and one.is_left_alone_by(member.name)]
+        rows = [row for row in member.callers() if member.tensor(row).name not in entries]
+        writes = sorted((*member.written, *rows), key=lambda row: (member.arena_of(row), member.tensor(row).address))
+        yield from _first_hits(member, left, writes, state)
+
+
+def _first_hits(
+    member: SetMember, left: Sequence[StateTensor], writes: Sequence[int], state: Sequence[StateTensor]
+) -> Iterator[Violation]:
+    """Yield, for each tensor of the state that is hit, the first write that hits it."""
+    by_arena: dict[str, list[int]] = {}
+    for row in writes:
+        by_arena.setdefault(member.arena_of(row), []).append(row)
+    for one in left:
+        for row in by_arena.get(one.arena, ()):  # in order of address
+            t = member.tensor(row)
+            if t.address >= one.end:
+                break
+            if one.address < t.address + t.bytes:
+                yield _hit(member, one, row, state)
+                break
+
+
+def _hit(member: SetMember, one: StateTensor, row: int, state: Sequence[StateTensor]) -> Violation:
+    """Return the violation that a program writes a tensor over state, with calls that show it."""
+    t = member.tensor(row)
+    first, last = max(t.address, one.address), min(t.address + t.bytes, one.end) - 1
+    step = next((n for n, each in enumerate(member.run.steps) if row in each.writes), None)
+    by = (
+        f"step {step} ({member.run.nodes[step]}) of {member.name}"
+        if step is not None
+        else f"the caller of {member.name}"
+    )
+    reader = next((program for program, use in one.uses.items() if use.entry is not None), None)
+    calls: tuple[str, ...] = (member.name,)
+    if reader is not None:
+        _, before = find_never_ready(state, [*dict.fromkeys((*one.uses, member.name, *_all(state)))])
+        prefix = before.get(reader, [])
+        own = [] if reader == member.name else [*before.get(member.name, []), member.name]
+        calls = (*prefix, *([reader] if own == [] else []), *own, reader)
+    text = f"{by} writes {t.name} over {one.label}"
+    if reader is not None:
+        text += f", which {reader} finds destroyed"
+    names = (t.name, one.label)
+    where = one.arena, first, last
+    return Violation(Obligation.STATE_IS_UNTOUCHED, text, names, step, *where, programs=(member.name,), calls=calls)
+
+
+def _all(state: Sequence[StateTensor]) -> list[str]:
+    return list(dict.fromkeys(program for one in state for program in one.uses))
+
+
+def _not_returned(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
+    """Check that each exit lives to the last step. Its own plan shows that it then holds its value. spec: PS1.7"""
+    by_name = {member.name: member for member in members}
+    for one in state:
+        for program, use in one.uses.items():
+            member = by_name[program]
+            row = member.rows[use.exit] if use.exit is not None else None
+            if row is not None and member.tensor(row).death < member.run.last_step:
+                t = member.tensor(row)
+                text = f"{program}:{t.name} is the exit of {one.label}, and it dies at step {t.death}"
+                text += f" of 0 to {member.run.last_step}"
+                yield Violation(Obligation.STATE_IS_RETURNED, text, (t.name,), t.death, programs=(program,))
+
+
+def _never_ready(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
+    """Check that every program can be called when all that it reads holds a value. spec: PS1.8"""
+    never, _ = find_never_ready(state, [member.name for member in members])
+    by_name = {member.name: member for member in members}
+    for program in never:
+        one = next(one for one in missing_at_first(state, program))
+        entry = one.uses[program].entry
+        assert entry is not None
+        givers = [other for other, use in one.uses.items() if use.exit is not None]
+        why = f"only {', '.join(givers)} writes it, and reads first" if givers else "no program writes it"
+        row = by_name[program].rows[entry]
+        step = next((n for n, each in enumerate(by_name[program].run.steps) if row in each.reads), None)
+        text = f"{program} reads {entry} before anything has written {one.label}: {why}"
+        where = one.arena, one.address, one.end - 1
+        yield Violation(
+            Obligation.STATE_IS_WRITTEN_FIRST, text, (entry,), step, *where, programs=(program,), calls=(program,)
+        )  # fmt: skip

@@ -1,0 +1,162 @@
+"""A program of a set: its allocation problem, its tensors, and the entry and exit that each shared tensor has in it.
+
+A program is a model that is prepared, or a plan that has its addresses (of a set that is extended). What is asked of
+either is in the same tables. spec: PS1.1, PS1.2, PS1.6, PS3.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role, Shares
+from tmmu.planner.plan import PreparedModel, prepare_model
+from tmmu.planner.problem import AllocationProblem, Fixed, problem_of_plan
+from tmmu.planner.sets.shares import TensorOfProgram, share_error
+from tmmu.plans import columns as table
+from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES
+from tmmu.plans.sections import Plan, arena_configurations
+from tmmu.plans.sets import SharedUse
+
+PERSISTENT = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
+CALLERS = (*PERSISTENT, ROLES.index(Role.INPUT))
+IN_PLACE, VIEW = SHARES.index(Shares.IN_PLACE), SHARES.index(Shares.VIEW)
+
+
+@dataclass(frozen=True)
+class SetProgram:
+    """A program of a set. `prepared` is None for one that has a plan, whose tensors may not move."""
+
+    name: str
+    problem: AllocationProblem
+    arenas: tuple[ArenaConfiguration, ...]
+    tensors: table.Tensors
+    dtypes: tuple[str, ...]
+    mutated: frozenset[int]
+    donated: frozenset[str]
+    steps: int
+    fixed_at: Mapping[str, int]
+    prepared: PreparedModel | None = None
+    plan: Plan | None = None
+    uses: Mapping[str, SharedUse] = field(default_factory=dict)
+    """The entry and exit of each shared tensor that it has."""
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row of each tensor."""
+        return {name: row for row, name in enumerate(self.tensors.name.list())}
+
+    def is_callers(self, row: int) -> bool:
+        """Whether the caller writes a tensor."""
+        return int(self.tensors.writer[row]) == NONE and int(self.tensors.role[row]) in CALLERS
+
+    def is_persistent(self, row: int) -> bool:
+        """Whether a tensor is a parameter or optimizer state."""
+        return int(self.tensors.role[row]) in PERSISTENT
+
+    @property
+    def candidates(self) -> list[str]:
+        """The tensors that may be shared: those that the caller writes, or reads after the last step."""
+        t = self.tensors
+        of_caller = (t.writer == NONE) & np.isin(t.role, CALLERS)
+        names = t.name.list()
+        return [names[row] for row in np.flatnonzero(of_caller | (t.flags & (IS_OUTPUT | IS_RETURNED) != 0)).tolist()]
+
+    def own_state(self) -> set[int]:
+        """Return the storages of parameters and optimizer state that the program keeps."""
+        t, names = self.tensors, self.tensors.name.list()
+        rows = np.flatnonzero(np.isin(t.role, PERSISTENT) & (t.writer == NONE)).tolist()
+        return {int(t.storage[row]) for row in rows if names[row] not in self.donated}
+
+
+def of_model(prepared: PreparedModel, name: str) -> SetProgram:
+    """Return the program of a prepared model."""
+    return SetProgram(
+        name, prepared.problem, prepared.arenas, prepared.tensors, prepared.dtypes,
+        frozenset(prepared.steps.mutates.tolist()), frozenset(prepared.model.bindings.donated),
+        max(1, len(prepared.steps)), prepared.fixed_at, prepared,
+    )  # fmt: skip
+
+
+def of_plan(plan: Plan, name: str) -> SetProgram:
+    """Return the program of a plan, with every storage fixed where it is. Raises INVALID_PLAN without provenance."""
+    problem, names = problem_of_plan(plan), plan.placement.storage_names()
+    fixed = {k: Fixed(at, names[k]) for k, at in enumerate(plan.allocation.storages.offset.tolist())}
+    return SetProgram(
+        name, replace(problem, fixed=fixed), arena_configurations(plan), plan.allocation.tensors,
+        plan.allocation.dtypes, frozenset(plan.allocation.steps.mutates.tolist()),
+        frozenset(plan.bindings.donated), max(1, len(plan.allocation.steps)), plan.origin.fixed, plan=plan,
+    )  # fmt: skip
+
+
+def with_uses(program: SetProgram, groups: Mapping[str, Sequence[TensorOfProgram]]) -> SetProgram:
+    """Return the program with the entry and exit of each shared tensor, and prepared such that it keeps them.
+
+    Raises INVALID_BINDING for two entries or two exits, and for a planned program that does not keep an entry.
+    """
+    uses = {
+        name: _use_of(program, name, [end.tensor for end in ends if end.program == program.name])
+        for name, ends in groups.items()
+        if any(end.program == program.name for end in ends)
+    }
+    if program.prepared is None:
+        return replace(program, uses=uses)
+    model, rows = program.prepared.model, program.rows
+    entries = {use.entry for use in uses.values() if use.entry is not None}
+    kept = {use.entry for use in uses.values() if use.entry is not None and use.exit in (None, use.entry)}
+    unchanged = {use.entry for use in uses.values() if use.entry is not None and use.exit is None}
+    given = _with_kept(model, {rows[name] for name in kept}, unchanged)
+    if given is model and entries.isdisjoint(program.fixed_at):
+        return replace(program, uses=uses)
+    shared = {name for use in uses.values() for name in use.names}
+    prepared = prepare_model(
+        given, program.prepared.arenas, program.prepared.options, program.prepared.policy, shared
+    )  # fmt: skip
+    return replace(of_model(prepared, program.name), uses=uses)
+
+
+def _with_kept(model: Model, rows: Iterable[int], unchanged: Collection[str]) -> Model:
+    """Return the model that keeps these inputs to the end, and does not donate those that no step may overwrite."""
+    inputs = frozenset(model.inputs).intersection(rows)
+    donated = tuple(name for name in model.bindings.donated if name not in unchanged)
+    if not inputs and donated == model.bindings.donated:
+        return model
+    return replace(model, kept=model.kept | inputs, bindings=replace(model.bindings, donated=donated))
+
+
+def _use_of(program: SetProgram, shared: str, names: Sequence[str]) -> SharedUse:
+    """Return the entry and the exit among the tensors of one program. spec: PS1.1, PS1.2"""
+    t, rows = program.tensors, program.rows
+    entries = [name for name in names if program.is_callers(rows[name])]
+    exits = [name for name in names if name not in entries]
+    for what, found in (("entries", entries), ("exits", exits)):
+        if len(found) > 1:
+            text = f"{program.name} would have two {what} of it: {found[0]!r} and {found[1]!r}"
+            raise share_error(shared, text, "pair one tensor that the caller writes and one that it reads")
+    for name in exits:
+        if not int(t.flags[rows[name]]) & (IS_OUTPUT | IS_RETURNED):
+            raise share_error(shared, f"{name!r} of {program.name} is not an output", "make it an output of the model")
+    entry, exit_ = next(iter(entries), None), next(iter(exits), None)
+    if entry is not None and exit_ is None:
+        exit_ = _find_exit(program, rows[entry])
+    return SharedUse(entry, exit_)
+
+
+def _find_exit(program: SetProgram, entry: int) -> str | None:
+    """Return the output that has the bytes of an entry by in-place results, or the entry if it is mutated, or None."""
+    if entry in program.mutated:
+        return str(program.tensors.name[entry])
+    t = program.tensors
+    for row in np.flatnonzero((t.flags & IS_OUTPUT != 0) & (t.writer != NONE)).tolist():
+        at, changed = row, False
+        while int(t.of[at]) != NONE and int(t.shares[at]) in (IN_PLACE, VIEW):
+            changed |= int(t.shares[at]) == IN_PLACE
+            at = int(t.of[at])
+        same = (int(t.window[row]), int(t.bytes[row])) == (int(t.window[entry]), int(t.bytes[entry]))
+        if at == entry and changed and same:
+            return str(t.name[row])
+    return None

@@ -1,0 +1,227 @@
+"""Plan several models for one memory and check what was planned, as `tmmu plan --share` does.
+
+Each plan is checked as a single one is, and the set by the function that `verify-plan` uses. The bytes that are written
+are the bytes that were checked. spec: PS3.1, PS3.3, PS3.7, C2.1
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from proofs.sets.members import SetMember
+from proofs.sets.violations import find_violations
+from proofs.verify.checks import Subject
+from tmmu.core import kind
+from tmmu.core.bindings import remove_binding
+from tmmu.core.errors import NotOfModel, TmmuError
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings
+from tmmu.planner.options import PlanOptions
+from tmmu.planner.plan import PreparedModel, prepare_model
+from tmmu.planner.remat import check_budget
+from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
+from tmmu.planner.sets.shares import TensorOfProgram
+from tmmu.plans import file, sets
+from tmmu.plans.sections import Plan
+from tmmu.tasks.checking import PlanCheck, bug_error
+from tmmu.tasks.planning import PlanningTask, task
+from tmmu.tasks.training import TrainingOptions
+
+Arenas = tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]
+
+
+class SetRequest(NamedTuple):
+    """How the programs of a set are planned: the model of each, and what holds for all of them."""
+
+    models: Mapping[str, str]
+    bindings: Bindings
+    training: TrainingOptions
+    options: PlanOptions
+    arenas: Arenas
+    wanted: SetOptions
+    extended: str | None = None
+    """The folder of a set to which the programs are added."""
+
+
+@dataclass(frozen=True)
+class CheckedSet:
+    """A set whose plans are checked: the bytes of each plan, and how it was planned."""
+
+    planned: PlannedSet
+    data: dict[str, bytes]
+    tasks: dict[str, PlanningTask]
+
+    def write(self, folder: str) -> list[str]:
+        """Write the set into a folder, and return the paths. Raises as `sets.save`."""
+        return sets.save(folder, self.planned.plan_set, self.data)
+
+
+def plan_and_check(
+    request: SetRequest,
+    doing: Callable[[str], None] = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> CheckedSet:
+    """Plan the programs of a set, and check its plans. Raises `TmmuError`; nothing is written."""
+    options = request.options
+    if options.symbolic:
+        fix = "plan it without --symbolic: offsets of shared tensors do not move with a shape"
+        raise TmmuError("INVALID_BINDING", "a plan set has one offset for each tensor", fix=fix, binding="symbolic")
+    known, plans = None, dict[str, Plan]()
+    if request.extended is not None:
+        known = sets.load(request.extended)
+        plans = {name: file.load(sets.plan_path(request.extended, name)).plan for name in known.agreement.programs}
+    doing("reading")
+    tasks = _read(request)
+    prepared = {name: _prepare(one, request.models[name]) for name, one in tasks.items()}
+    doing("planning")
+    wanted = replace(request.wanted, equal=tuple(_equal_weights(request.models, prepared)))
+    made = plan_programs(
+        prepared, wanted, options.layout, fallback=options.fallback, effort=options.effort, stopped=stopped,
+        planned=plans, known=known,
+    )  # fmt: skip
+    doing("checking")
+    data = {}
+    for name, plan in made.plans.items():
+        if name not in tasks:
+            data[name] = file.encode(plan)
+            continue
+        one = tasks[name]
+        if one.budget is not None:
+            check_budget(plan, one.budget)
+        try:
+            data[name] = PlanCheck(one.graph, is_ir=one.is_ir)(plan)
+        except TmmuError as error:
+            raise error.in_file(request.models[name]) from None
+    _check_set(made, data)
+    return CheckedSet(made, data, tasks)
+
+
+def _check_set(made: PlannedSet, data: Mapping[str, bytes]) -> None:
+    """Raise CONTRACT_VIOLATION with the first violation that the verifier finds in the set. spec: PS3.7"""
+    members = []
+    for name, plan in made.plans.items():
+        stated = file.require_steps(file.decode(data[name]))
+        subject = Subject(stated, donated=frozenset(plan.bindings.donated))
+        members.append(SetMember(name, name, plan, subject.run, stated.hashes["file_digest"]))
+    for violation in find_violations(members, made.plan_set.agreement, made.plan_set):
+        raise bug_error(violation.obligation, violation.text)
+
+
+def _read(request: SetRequest) -> dict[str, PlanningTask]:
+    """Read each model with the bindings that it has. Raises a binding's error if no model has it."""
+    tasks, refused = dict[str, PlanningTask](), defaultdict[str, list[TmmuError]](list)
+    for program, path in request.models.items():
+        bindings = bindings_of_program(request.bindings, program, request.models)
+        while program not in tasks:
+            try:
+                tasks[program] = task(path, bindings, request.training, request.options, request.arenas)
+            except TmmuError as error:
+                name = _absent(error, bindings)
+                if name is None:
+                    raise error.in_file(path) from None
+                refused[name].append(error.in_file(path))
+                bindings = _without(bindings, name)
+    for errors in refused.values():
+        if len(errors) == len(request.models):
+            raise errors[-1]
+    return tasks
+
+
+def bindings_of_program(bindings: Bindings, program: str, programs: Mapping[str, object]) -> Bindings:
+    """Return the bindings of one program: `PROGRAM:NAME` is of that program alone, and counts more than `NAME`.
+
+    >>> given = Bindings({"batch": 1, "seq": 1, "prefill:seq": 128})
+    >>> bindings_of_program(given, "prefill", {"prefill": 0, "decode": 0}).dims
+    {'batch': 1, 'seq': 128}
+    """
+
+    def strip(name: str) -> str | None:
+        """The name in this program, or None for one that is of another program."""
+        head, colon, tail = name.partition(":")
+        return name if not colon or head not in programs else tail if head == program else None
+
+    def of(values: Mapping[str, Any]) -> dict[str, Any]:
+        named = {key: (strip(key), value) for key, value in values.items()}
+        common = {name: value for key, (name, value) in named.items() if name is not None and name == key}
+        return common | {name: value for key, (name, value) in named.items() if name is not None and name != key}
+
+    owned = {strip(key): key for key in (*bindings.dims, *bindings.ranges) if strip(key) not in (None, key)}
+    steps = {name: step._replace(unit=strip(step.unit) or step.unit) for name, step in of(bindings.steps).items()}
+    return replace(
+        bindings,  # a size of the program's own counts more than a range for all, and a range more than a size
+        dims={key: size for key, size in of(bindings.dims).items() if owned.get(key, key) in bindings.dims},
+        ranges={key: ends for key, ends in of(bindings.ranges).items() if owned.get(key, key) in bindings.ranges},
+        shapes=of(bindings.shapes), values=of(bindings.values), stated=of(bindings.stated), steps=steps,
+        donated=tuple(dict.fromkeys(name for each in bindings.donated if (name := strip(each)) is not None)),
+    )  # fmt: skip
+
+
+def _absent(error: TmmuError, bindings: Bindings) -> str | None:
+    """Return the name of a binding, or of a donated tensor, that a model does not have; None for another error."""
+    if isinstance(error, NotOfModel):
+        return error.binding
+    name = error.diagnostics.get("binding") if error.code_id == "INVALID_BINDING" else None
+    return name if isinstance(name, str) and name in bindings.donated else None
+
+
+def _without(bindings: Bindings, name: str) -> Bindings:
+    if name in bindings.donated:
+        return replace(bindings, donated=tuple(one for one in bindings.donated if one != name))
+    return remove_binding(bindings, name)
+
+
+def _prepare(one: PlanningTask, path: str) -> PreparedModel:
+    try:
+        return prepare_model(one.graph, one.arenas, one.options, one.policy)
+    except TmmuError as error:
+        raise error.in_file(path) from None
+
+
+def _equal_weights(
+    models: Mapping[str, str], prepared: Mapping[str, PreparedModel]
+) -> list[tuple[TensorOfProgram, TensorOfProgram]]:
+    """Return pairs of initializers of different programs that are equal and that no step changes. spec: PS3.3"""
+    found: dict[tuple[bytes, int], TensorOfProgram] = {}
+    pairs = []
+    for program, path in models.items():
+        t = prepared[program].tensors
+        changed = frozenset(prepared[program].steps.mutates.tolist())
+        donated = frozenset(prepared[program].model.bindings.donated)
+        rows = {name: row for row, name in enumerate(t.name.list())}
+        seen = dict[bytes, int]()
+        for name, digest in weight_digests(path):
+            row = rows.get(name)
+            if row is None or row in changed or name in donated:
+                continue
+            seen[digest] = seen.get(digest, 0) + 1  # the k-th of equal ones is paired with the k-th
+            end = TensorOfProgram(program, name)
+            first = found.setdefault((digest, seen[digest]), end)
+            if first.program != program:
+                pairs.append((first, end))
+    return pairs
+
+
+def weight_digests(path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield each initializer of an ONNX file that the caller cannot replace, with a digest of type, shape and content.
+
+    Initializers without data (a weight file that is missing), and files of the IR, which have none, yield nothing.
+    """
+    if kind.is_ir(path):
+        return
+    import onnx
+
+    from tmmu.simulator.values import read_initializer
+
+    model = onnx.load(path, load_external_data=False)
+    replaceable = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if tensor.name in replaceable:
+            continue
+        values = read_initializer(tensor, os.path.dirname(os.path.abspath(path)))
+        if values is not None:
+            head = f"{tensor.data_type} {values.shape} ".encode()
+            yield tensor.name, hashlib.sha256(head + values.tobytes()).digest()
