@@ -56,7 +56,7 @@ step first Gemm z w -> c
 step last Relu c -> p
 """,
 }
-SHARED = {
+SHARED: dict[str, tuple[str, int, int, dict[str, tuple[str | None, str | None]]]] = {
     "w": ("weights", 0, 64, dict.fromkeys(TEXTS, ("w", None))),
     "cache": ("act", 0, 256, {"prefill": (None, "kv"), "decode": ("past", "next")}),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,44 @@ KERNELS = ("onnx", "onnxruntime", "hash")
 """What may compute."""
 BATCHES = 4
 """Return seeds that reach every branch and number of rounds with stand-in kernels; one without branches."""
+
+
+def _models(_context: object, _parameter: object, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the model of each program that is named."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, is_given, path = text.rpartition("=")
+        if not is_given or not os.path.isfile(path) or name in found:
+            raise click.BadParameter(f"{text!r} is not PROGRAM=FILE, for each program once", param_hint="--model")
+        found[name] = path
+    return found
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """The calls of a plan set, as text, and the model of each program, where models compute."""
+
+    calls: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything that is for plan sets only."""
+        return self.calls is not None or bool(self.models)
+
+
+call_options = gather_options(
+    "called",
+    CallOptions,
+    click.option(
+        "--calls", metavar="CALLS",
+        help="Of a plan set: the programs to call, in order, as in prefill,decode*3 [each once].",
+    ),
+    click.option(
+        "--model", "models", multiple=True, callback=_models, metavar="PROGRAM=FILE",
+        help="Of a plan set: the ONNX model of a program, whose kernels then compute.",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from tmmu.core import canonical
+from tmmu.core import canonical, kind
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.fields import (
@@ -37,7 +37,7 @@ from tmmu.plans.provenance import check_digest
 from tmmu.plans.sections import Membership, Plan
 
 FORMAT = "tmmu-set"
-MANIFEST = "set.cbor"
+MANIFEST = kind.MANIFEST
 """The name of the manifest in the folder of a set."""
 LAYOUTS = ("slots", "packed")
 """The layouts that a set can have."""
@@ -246,9 +246,7 @@ def _use(value: Any, place: str) -> SharedUse:
     return use
 
 
-def is_set(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder has a manifest."""
-    return os.path.isfile(os.path.join(folder, MANIFEST))
+is_set = kind.is_set
 
 
 def load(folder: str | os.PathLike[str]) -> PlanSet:

@@ -117,6 +117,13 @@ class SetCalls:
         takes = self.programs[name].takes
         return [kept for kept in sorted(takes, key=lambda kept: takes[kept]) if kept not in self.kept]
 
+    def check_ready(self, name: str) -> None:
+        """Raise CONTRACT_VIOLATION if a program takes what neither the caller writes nor a call has left."""
+        for kept in self.find_missing(name):
+            if kept not in self.initial:
+                writers = [other for other, each in self.programs.items() if kept in each.leaves]
+                raise _make_refusal(name, kept, writers)
+
     def call(
         self,
         name: str,
@@ -128,9 +135,7 @@ class SetCalls:
 
         Raises CONTRACT_VIOLATION for a program that is not ready, and as `Batches.run` does.
         """
-        for kept in self.find_missing(name):
-            if kept not in self.initial:
-                raise _make_refusal(name, kept, [each.name for each in self.programs.values() if kept in each.leaves])
+        self.check_ready(name)
         found, batches = self.programs[name], self.batches[name]
         batches.take_over(
             {

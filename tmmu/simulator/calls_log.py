@@ -37,6 +37,8 @@ class CallsLog:
     """The number of values before each call."""
     loaded: set[int] = field(init=False, default_factory=set)
     """The values that the caller wrote before they were taken for the first time."""
+    last: Access | None = field(init=False, default=None)
+    """The last access of the call, if it was a read."""
 
     def __post_init__(self) -> None:
         programs = self.calls.programs
@@ -80,7 +82,8 @@ class CallsLog:
             if kept in self.homes:
                 self.events("set load", home=self.homes[kept])
         self.first = {self.calls.programs[name].takes[kept] for kept in missing}
-        self.name, self.last = name, None
+        self.name = name
+        self.last = None
         self.began.append(len(self.calls.values))
         self.events("set call", program=self.index[name], call=len(self.began))
 
@@ -97,7 +100,7 @@ class CallsLog:
         access = _access_of(program, look)
         if access is None or access == self.last:
             return
-        self.last: Access | None = access if not access[0] else None
+        self.last = None if access[0] else access
         number = self.number[self.name, access[1]]
         if access[0]:
             self.events("set write", tensor=number)
