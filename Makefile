@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-full models models-full kernel kernel-mutants sample style lint bench bench-peers mutation soak hunt fuzz clean help
+.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-long test-full models models-full kernel kernel-mutants sample style lint bench bench-peers mutation soak hunt fuzz clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,8 +9,9 @@ DEMO := demo
 
 help:
 	@echo 'make demo       install, plan real models, prove the plans, refute a broken one'
-	@echo 'make test       lint, types, all tests but the nightly ones; what CI runs'
-	@echo 'make test-fast  unit and property tests alone'
+	@echo 'make test       style, and all tests but the long and the nightly ones'
+	@echo 'make test-fast  short unit and property tests alone'
+	@echo 'make test-long  the long tests: TLC, types, whole sessions, crashes; CI runs them after make test'
 	@echo 'make test-full  everything: ten seeds, larger bounds, samples of soak and mutation, torch and jax; for a night'
 	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
 	@echo 'make models-full  the same, with larger bounds too'
@@ -69,13 +70,20 @@ lint: style
 	$(BIN)/mypy
 
 # Tests start many commands; each would compile all that it imports, where the environment forbids to keep that.
-test test-fast test-full: export PYTHONDONTWRITEBYTECODE :=
+test test-fast test-long test-full: export PYTHONDONTWRITEBYTECODE :=
+
+# The seconds over which a test is a long one: those of tests/support/durations.json.
+LONG := 1.5
+DAILY = PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
 test-fast: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist worksteal --at-most 0.25 tests/unit tests/property
 
 test: style
-	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
+	$(DAILY) --at-most $(LONG)
+
+test-long: $(VENV)/dev
+	$(DAILY) --longer-than $(LONG)
 
 # What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with llama.cpp.
 $(VENV)/tracers: $(VENV)/dev

@@ -11,6 +11,7 @@ is named in the summary.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import shutil
 from pathlib import Path
@@ -19,11 +20,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from proofs.proving.kernel import installed
-from tests.support import tools
+from tests.support import durations, tools
 from tmmu.core import progress
 
 KERNEL = Path(__file__).parent / "integration" / "kernel"
-LONG = KERNEL.with_name("models"), KERNEL.with_name("test_types.py")
 progress.INTERVAL_S = 3600.0  # what a command prints does not depend on how busy the machine is
 gc.disable()  # until tests are collected
 collect_ignore = (
@@ -31,21 +31,36 @@ collect_ignore = (
 )
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let each worker begin with its share of what takes longest, the runs of TLC and the types.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a suite leave out tests by how long they take, and measure that anew."""
+    group = parser.getgroup("tmmu", "tests by how long they take (tests/support/durations.py)")
+    group.addoption("--at-most", type=float, default=math.inf, metavar="SECONDS", help="leave longer tests out")
+    group.addoption("--longer-than", type=float, default=-1.0, metavar="SECONDS", help="leave other tests out")
+    group.addoption("--write-durations", action="store_true", help="write how long the tests of this run took")
 
-    `--dist worksteal` first gives each worker one piece of the list, all of one length. At the end short tests keep all
-    of them busy.
-    """
-    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
-    long = [item for item in items if any(item.path.is_relative_to(path) for path in LONG)]
-    short = [item for item in items if not any(item.path.is_relative_to(path) for path in LONG)]
-    size, ordered = len(items) // workers, list[pytest.Item]()
-    for worker in range(workers):
-        mine = long[worker::workers]
-        ordered += mine + short[: max(0, size - len(mine))]
-        del short[: max(0, size - len(mine))]
-    items[:] = ordered + short
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose tests by how long they take, and let each worker begin with its share of the longest."""
+    limits = config.getoption("longer_than"), config.getoption("at_most")
+    if config.getoption("write_durations") and limits != (-1.0, math.inf):
+        raise pytest.UsageError("--write-durations measures all tests of its files: leave out the limits")
+    chosen, others = durations.divide(items, *limits)
+    config.hook.pytest_deselected(items=others)
+    items[:] = durations.order(chosen, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+_measured: dict[str, float] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up what a test took, with what is set up for it."""
+    _measured[report.nodeid] = _measured.get(report.nodeid, 0.0) + report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write how long tests took, in the process that has the reports of all workers."""
+    if session.config.getoption("write_durations") and not hasattr(session.config, "workerinput"):
+        durations.write(_measured)
 
 
 def pytest_collection_finish() -> None:

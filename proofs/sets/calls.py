@@ -26,7 +26,7 @@ BUDGET = 100_000
 LONGEST = 6
 """The longest sequences of which all are run."""
 NOTHING = 0
-"""The value of a byte that nobody has written."""
+"""The value of a byte that was never written."""
 
 
 class Origin(NamedTuple):

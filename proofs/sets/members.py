@@ -1,11 +1,12 @@
-"""A program of a set as the checks see it: its plan, the run that the naive checker knows, and the caller's tensors.
+"""A program of a set as the checks see it: its plan, its run in the naive checker, and the caller's tensors.
 
 spec: PS1.1, PS1.5
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from proofs.definition.checker.program import PlacedTensor, Program
@@ -25,6 +26,8 @@ class SetMember:
     plan: Plan
     run: Program
     file_digest: bytes = b""
+    exits: Mapping[str, str] = field(default_factory=dict)
+    """The results that the file of another producer declares to be returned in the bytes of donated tensors."""
 
     @cached_property
     def rows(self) -> dict[str, int]:

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 
 from proofs.definition.violations import Obligation
 from proofs.proving.lemmas import at_use
-from proofs.proving.lemmas.engine import record
-from proofs.proving.lemmas.engine.family import Family
-from proofs.proving.lemmas.plan import chains, hulls, plan_sets
+from proofs.proving.lemmas.plan import chains, hulls
 from proofs.proving.obligations.rows import Unprovable
-from proofs.proving.solvers import refutation
+from proofs.proving.solvers import Solver, refutation
 from proofs.proving.solvers.process import SOLVERS
 from proofs.sets.members import SetMember
 from proofs.sets.state import StateTensor
@@ -31,9 +29,9 @@ DEFINITIONS = f"""{chains.DEFINITIONS}{hulls.HULLS}
 """
 LEMMAS = (
     "slots_are_apart_in_bytes", "layouts_join", "what_is_clear_of_a_hull_is_clear_of_its_parts",
+    "plan_set_is_inductive",
 )  # fmt: skip
-"""The lemmas of plans that the rows rest on, beside those of sets."""
-OF_SETS = Family("plan/plan_sets", plan_sets.LEMMAS)
+"""The lemmas that the rows rest on."""
 CELLS = 64
 """The tensors of the state in one row."""
 ROWS = 500
@@ -145,27 +143,33 @@ def prove_set(
 ) -> SetOutcome:
     """Let one solver prove the lemmas and evaluate every row. What it does not discharge is open, with the reason."""
     start = SOLVERS[solver]
-    found: dict[Obligation, int] = {}
-    left: dict[Obligation, str] = {}
     with start(DEFINITIONS, start_s=timeout_s) as process:
         unproved = at_use.prove_unrecorded(process.version, timeout_s, start=start)
-        unproved |= record.prove_unrecorded(
-            OF_SETS.requests(), OF_SETS.text, process.version, timeout_s, at_use.cache_folder(), start
-        )
-        by_obligation: dict[Obligation, list[str]] = {}
-        try:
-            for obligation, text in set_rows(members, agreement, state):
-                by_obligation.setdefault(obligation, []).append(text)
-        except Unprovable as reason:
-            left[Obligation.STATE_IS_UNTOUCHED] = str(reason)
-        for obligation, texts in by_obligation.items():
-            found[obligation] = len(texts)
-            for k in range(0, len(texts), ROWS):
-                answer = process.evaluate(refutation("\n".join(texts[k : k + ROWS])), timeout_s)
-                if not answer.proof:
-                    left.setdefault(obligation, answer.failure or f"{solver} answers {answer.text[:200]!r} of the rows")
-                    break
-    missing = [name for name in (*LEMMAS, *(lemma.name for lemma in OF_SETS.lemmas)) if name in unproved]
+        outcome = evaluate_rows(process, members, agreement, state, timeout_s)
+    missing = [name for name in LEMMAS if name in unproved]
     if missing:
-        left.setdefault(Obligation.STATE_IS_UNTOUCHED, f"its lemma {missing[0]} is not proved: {unproved[missing[0]]}")
-    return SetOutcome(found, left)
+        reason = f"its lemma {missing[0]} is not proved: {unproved[missing[0]]}"
+        outcome.open.setdefault(Obligation.STATE_IS_UNTOUCHED, reason)
+    return outcome
+
+
+def evaluate_rows(
+    process: Solver, members: Sequence[SetMember], agreement: Agreement, state: Sequence[StateTensor], timeout_s: float
+) -> SetOutcome:  # fmt: skip
+    """Let a solver that has read `DEFINITIONS` evaluate every row."""
+    found = SetOutcome({})
+    by_obligation: dict[Obligation, list[str]] = {}
+    try:
+        for obligation, text in set_rows(members, agreement, state):
+            by_obligation.setdefault(obligation, []).append(text)
+    except Unprovable as reason:
+        found.open[Obligation.STATE_IS_UNTOUCHED] = str(reason)
+    for obligation, texts in by_obligation.items():
+        found.rows[obligation] = len(texts)
+        for k in range(0, len(texts), ROWS):
+            answer = process.evaluate(refutation("\n".join(texts[k : k + ROWS])), timeout_s)
+            if not answer.proof:
+                answered = answer.failure or f"the solver answers {answer.text[:200]!r} of the rows"
+                found.open.setdefault(obligation, answered)
+                break
+    return found

@@ -106,12 +106,12 @@ def _of_places(members: Sequence[SetMember], agreement: Agreement) -> Iterator[V
                     seen = member, row
                 if _place(member, row) != (one.arena, one.offset, one.bytes, one.alignment, one.dtype):
                     other, its = seen
-                    told = f"{other.describe(its)}; {member.describe(row)}"
+                    shown = f"{other.describe(its)}; {member.describe(row)}"
                     if (other, its) == (member, row):
-                        told = f"{member.describe(row)}; the set has {one.bytes} bytes at {one.offset} of {one.arena}"
-                        told += f", alignment {one.alignment}, type {one.dtype}"
+                        shown = f"{member.describe(row)}; the set has {one.bytes} bytes at {one.offset} of {one.arena}"
+                        shown += f", alignment {one.alignment}, type {one.dtype}"
                     names = (other.tensor(its).name, tensor)
-                    yield _shared(f"{one.name}: {told}", one, tuple(dict.fromkeys((other.name, program))), names)
+                    yield _shared(f"{one.name}: {shown}", one, tuple(dict.fromkeys((other.name, program))), names)
 
 
 def _place(member: SetMember, row: int) -> tuple[str, int, int, int, str]:
@@ -150,6 +150,8 @@ def _overlaps(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Ite
         if furthest.arena == b.arena and b.address < furthest.end:
             programs = tuple(dict.fromkeys((*furthest.uses, *b.uses)))
             text = f"{furthest.label} and {b.label} are state of the set, and have bytes in common"
+            if (furthest.address, furthest.bytes) == (b.address, b.bytes):
+                text += "; share them if they are one tensor"
             last = min(furthest.end, b.end) - 1
             names = (furthest.label, b.label)
             yield Violation(
@@ -236,7 +238,7 @@ def _never_ready(members: Sequence[SetMember], state: Sequence[StateTensor]) -> 
         entry = one.uses[program].entry
         assert entry is not None
         givers = [other for other, use in one.uses.items() if use.exit is not None]
-        why = f"only {', '.join(givers)} writes it, and reads first" if givers else "no program writes it"
+        why = f"it is written only by {', '.join(givers)}, which must read first" if givers else "no program writes it"
         row = by_name[program].rows[entry]
         step = next((n for n, each in enumerate(by_name[program].run.steps) if row in each.reads), None)
         text = f"{program} reads {entry} before anything has written {one.label}: {why}"

@@ -19,7 +19,9 @@ from proofs.proving.solvers.option import solver_option, timeout_option
 from proofs.proving.solvers.process import start_ahead
 from proofs.verify import constructs, folders, formats, pairing, picture, ranks, text
 from proofs.verify import judge as verify_plan
+from proofs.verify import sets as together
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
+from proofs.verify.sets import JudgedPlan, SharedNames
 from proofs.verify.verdict import Verdict
 from proofs.verify.version import version_option
 from tmmu.core import canonical, flags
@@ -45,7 +47,7 @@ from tmmu.core.output import STANDARD, count_noun, escape_line, print_lines, pri
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES, FixedByte
-from tmmu.plans import configuration_file, failed_models
+from tmmu.plans import configuration_file, failed_models, sets
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
 
@@ -87,7 +89,7 @@ class FleetOptions:
 
 
 @dataclass(frozen=True)
-class PlanSet:
+class GivenPlans:
     """The plans of a command line, the model of each if they are paired, and the files that are skipped in folders.
 
     `errors` are the verdicts on models that could not be planned, and on plans and models without a partner.
@@ -99,18 +101,31 @@ class PlanSet:
     models: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[Verdict, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
+    sets: Mapping[str, sets.PlanSet] = field(default_factory=dict)
+    """The manifests of plan sets, by folder."""
 
     def of_plan(self, plan: str, options: Options) -> Options:
-        """Return the options for one plan: with its model, if plans are paired with models."""
-        return replace(options, model=self.models[plan]) if self.models else options
+        """Return the options for one plan: with its model, if plans are paired, and as a program of its set."""
+        in_set = options.in_set or any(plan in self.programs(folder) for folder in self.sets)
+        return replace(options, model=self.models[plan] if self.models else options.model, in_set=in_set)
+
+    def programs(self, folder: str) -> list[str]:
+        """Return the files of a set's plans."""
+        return [sets.plan_path(folder, name) for name in self.sets[folder].agreement.programs]
 
 
-def _plan_set(given: tuple[Listing, ...], models: tuple[Listing, ...], model: str | None) -> PlanSet:
+def _given_plans(given: tuple[Listing, ...], models: tuple[Listing, ...], model: str | None) -> GivenPlans:
     """Return the plans that are given, each with its model. Raises UsageError for a file that cannot be read."""
     files = [path for listing in given for path in listing.files]
     records = {path: folders.verdict_of_record(path) for path in files if failed_models.is_record(path)}
-    plans = tuple(path for path in files if path not in records)
-    errors = list(records.values())
+    manifests, errors = folders.read_manifests([path for path in files if folders.is_manifest(path)])
+    given_alone = [path for listing in given if not listing.is_folder for path in listing.files]
+    plans = tuple(path for path in files if path not in records and not folders.is_manifest(path))
+    for folder, manifest in manifests.items():  # a manifest that is given by itself means its plans
+        if os.path.join(folder, sets.MANIFEST) in map(os.path.normpath, given_alone) or folder == os.curdir:
+            listed = (sets.plan_path(folder, name) for name in manifest.agreement.programs)
+            plans += tuple(path for path in listed if path not in plans and os.path.isfile(path))
+    errors += records.values()
     paired: Mapping[str, str] = {}
     paths = [path for listing in models for path in listing.files]
     if models:
@@ -123,7 +138,7 @@ def _plan_set(given: tuple[Listing, ...], models: tuple[Listing, ...], model: st
     paths += [] if model is None else [model]
     skipped = folders.without_read([each for listing in given for each in listing.skipped], plans, paths)
     is_set = len(files) > 1 or any(listing.is_folder for listing in given)
-    return PlanSet(plans, is_set, paired, tuple(errors), tuple(skipped))
+    return GivenPlans(plans, is_set or bool(manifests), paired, tuple(errors), tuple(skipped), manifests)
 
 
 @dataclass(frozen=True)
@@ -144,7 +159,7 @@ class Printing:
             lines = islice(text.lines(verdict, verbose), 1 if self.quiet else None)
             print_lines(*lines, err=verdict.verdict == "ERROR")
 
-    def print_end(self, verdicts: list[Verdict], given: PlanSet) -> int:
+    def print_end(self, verdicts: list[Verdict], given: GivenPlans) -> int:
         """Print what is about all files, or what is for programs, and return the exit code of all verdicts."""
         if self.style != "text":
             print_text(formats.WRITERS[self.style](verdicts, given.skipped))
@@ -259,6 +274,15 @@ class Printing:
     metavar="DIR",
     help="Keep each verdict in DIR, and take those that are there of the same bytes, options and versions.",
 )
+@click.option(
+    "--shared", multiple=True, metavar="NAME",
+    help="The plans are programs that run in turn in one memory, in which the tensors of this name are one; * is any "
+    "text. PROGRAM:NAME=PROGRAM:NAME pairs tensors of different names. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--initial", multiple=True, metavar="NAME",
+    help="With --shared: the caller writes this shared tensor before the first call, as it does all parameters.",
+)  # fmt: skip
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="The memory, of formats that state none.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, a proof of the plan that Coq checks.")
 @click.option(
@@ -278,12 +302,14 @@ class Printing:
 @gather_options("folders", ProofFolders)
 @gather_options("options", Options)
 @gather_options("fleet", FleetOptions)
+@gather_options("names", SharedNames)
 @gather_options("printing", Printing)
 def command(
     given: tuple[Listing, ...],
     models: tuple[Listing, ...],
     options: Options,
     fleet: FleetOptions,
+    names: SharedNames,
     printing: Printing,
     report: str | None,
 ) -> int:
@@ -291,7 +317,7 @@ def command(
 
     A PLAN is ours, binary or text, or one of another compiler (spec/foreign.md), - standard input. A FOLDER means
     the plans in it, at any depth; its other files are counted on the standard error. A failed.txt of tmmu plan
-    in it is an error.
+    in it is an error. A folder with a set.cbor is a plan set: its programs are also proved together.
 
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
@@ -300,8 +326,10 @@ def command(
         raise click.UsageError("--model and --models exclude each other")
     if models and any(STANDARD in listing.files for listing in given):
         raise click.UsageError("--models goes with files; of the standard input give the --model")
-    plan_set = _plan_set(given, models, options.model)
-    plans, into = plan_set.plans, options.folders
+    if names.initial and not names.shared:
+        raise click.UsageError("--initial goes with --shared; the manifest of a set states what is initial")
+    plans_given = _given_plans(given, models, options.model)
+    plans, into = plans_given.plans, options.folders
     if into.coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
     if into.coq is not None and installed.find_theory() is None:
@@ -310,16 +338,18 @@ def command(
     for flag, folder in (("--smt2", into.smt2), ("--optimum", into.optimum)):
         if folder is not None:
             _apart(flag, folder, plans)
-    read = (*plans, *filter(None, (options.model,)), *plan_set.models.values())
+    read = (*plans, *filter(None, (options.model,)), *plans_given.models.values())
     if report is not None and os.path.realpath(report) in map(os.path.realpath, read):
         raise click.BadParameter(escape_line(f"{report} is read too; choose another file"), param_hint="--report")
-    print_lines(*folders.lines(plan_set.skipped, verbose=printing.verbose), err=True)
+    print_lines(*folders.lines(plans_given.skipped, verbose=printing.verbose), err=True)
     if not fleet.is_asked:
-        return _in_turn(plan_set, options, printing, report)
+        return _in_turn(plans_given, replace(options, in_set=bool(names.shared)), names, printing, report)
+    if names.shared or plans_given.sets:
+        raise click.UsageError("a plan set goes with none of --jobs, --cluster and --resume")
     for flag, folder in (*_written_into(into), ("--report", report)):
         if folder is not None:
             raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
-    return _by_processes(plan_set, options, fleet, printing)
+    return _by_processes(plans_given, options, fleet, printing)
 
 
 def _written_into(into: ProofFolders) -> tuple[tuple[str, str | None], ...]:
@@ -327,12 +357,14 @@ def _written_into(into: ProofFolders) -> tuple[tuple[str, str | None], ...]:
     return ("--smt2", into.smt2), ("--coq", into.coq), ("--optimum", into.optimum)
 
 
-def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str | None) -> int:
+def _in_turn(
+    given: GivenPlans, options: Options, names: SharedNames, printing: Printing, report: str | None
+) -> int:  # fmt: skip
     """Judge one plan after the other, print each verdict at once, and write the report."""
     start_ahead(options.solving.solvers[0])
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
-    members = []
+    members, of_sets = [], list[JudgedPlan]()
     for number, path in enumerate(given.plans):
         plan, asked = None, given.of_plan(path, options)
         try:
@@ -343,6 +375,8 @@ def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str |
                 verdict = verify_plan.judge(path, stated, asked, doing)
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
+            if asked.in_set or together.membership(stated) is not None:
+                of_sets.append(JudgedPlan(path, stated, verdict))
         except TmmuError as error:
             flag = " or ".join(name for name, folder in _written_into(options.folders) if folder is not None)
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
@@ -359,6 +393,7 @@ def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str |
     _add_errors(verdicts, given, printing)
     drawn += [(verdict, list(text.lines(verdict)), None) for verdict in given.errors]
     _together(verdicts, members, options, printing)
+    _as_sets(verdicts, of_sets, given, names, options, printing)
     if report is not None:
         try:
             canonical.write_atomically(report, picture.page(drawn).encode())
@@ -367,7 +402,7 @@ def _in_turn(given: PlanSet, options: Options, printing: Printing, report: str |
     return printing.print_end(verdicts, given)
 
 
-def _add_errors(verdicts: list[Verdict], given: PlanSet, printing: Printing) -> None:
+def _add_errors(verdicts: list[Verdict], given: GivenPlans, printing: Printing) -> None:
     """Add the errors about models and plans without a partner, and print them."""
     for verdict in given.errors:
         verdicts.append(verdict)
@@ -386,7 +421,29 @@ def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Opt
         printing.print_verdict(verdict)
 
 
-def _by_processes(given: PlanSet, options: Options, asked: FleetOptions, printing: Printing) -> int:
+def _as_sets(
+    verdicts: list[Verdict], plans: list[JudgedPlan], given: GivenPlans, names: SharedNames, options: Options,
+    printing: Printing,
+) -> None:  # fmt: skip
+    """Add the verdicts on plan sets, and print them. Raises UsageError for names that fit nothing."""
+    if not plans and not given.sets:
+        return
+    if names.shared and any(verdict.verdict == "ERROR" for verdict in verdicts):
+        return  # a program is missing, and its error has been printed
+    if names.shared or given.sets:
+        for name in together.misspelt(plans, options.bindings.donated):
+            raise click.UsageError(
+                escape_line(f"--donate {name}: no program has a graph input or parameter of this name")
+            )
+    try:
+        for verdict in together.verdicts(plans, given.sets, names, options):
+            verdicts.append(verdict)
+            printing.print_verdict(verdict, verbose=printing.verbose)
+    except Disagreement as error:
+        raise click.UsageError(escape_line(str(error))) from error
+
+
+def _by_processes(given: GivenPlans, options: Options, asked: FleetOptions, printing: Printing) -> int:
     """Judge plans by many processes, print each in the given order, and count. spec: V7.1, V7.11"""
     from proofs.verify.fleet.pools import Cluster, Pool, Processes
     from proofs.verify.fleet.results import Results

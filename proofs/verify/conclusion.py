@@ -168,6 +168,7 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "inputs-kept": has_steps and not result.assumptions["overwritten_inputs"],
         "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
+        "set": options.in_set,  # the verdict on the set says whether it is proved
     }[requirement]
 
 

@@ -14,7 +14,7 @@ from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import LINKED, UNREADABLE, SkippedFile
 from tmmu.core.output import count_noun, escape_line, list_names
-from tmmu.plans import failed_models
+from tmmu.plans import failed_models, sets
 
 LISTED = 8
 """The most paths that a line has without `-v`."""
@@ -23,8 +23,27 @@ KINDS = 6
 
 
 def is_taken(path: str) -> bool:
-    """Decide whether a file in a folder counts: as a plan, or as the list of models that have none."""
-    return formats.is_plan(path) or failed_models.is_record(path)
+    """Decide whether a file in a folder counts: as a plan, a manifest, or the list of models that have no plan."""
+    return is_manifest(path) or formats.is_plan(path) or failed_models.is_record(path)
+
+
+def is_manifest(path: str) -> bool:
+    """Whether a file is the manifest of a plan set, by its name."""
+    return os.path.basename(path) == sets.MANIFEST and os.path.isfile(path)
+
+
+def read_manifests(paths: Sequence[str]) -> tuple[dict[str, sets.PlanSet], list[Verdict]]:
+    """Return the manifest of each folder, and an error for each that cannot be read. spec: PS2.4"""
+    found, errors = dict[str, sets.PlanSet](), list[Verdict]()
+    for path in paths:
+        folder = os.path.dirname(path) or os.curdir
+        try:
+            found[folder] = sets.load(folder)
+        except TmmuError as error:
+            errors.append(Verdict.of_error(path, error))
+        except OSError as error:
+            errors.append(Verdict(path, "ERROR", NO_PLAN, "", notes=[escape_line(f"{path}: {error.strerror}")]))
+    return found, errors
 
 
 def verdict_of_record(path: str) -> Verdict:

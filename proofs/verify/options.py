@@ -30,6 +30,7 @@ REQUIRABLE = (
     "sizes",
     "arenas",
     "optimum",
+    "set",
 )
 """What `--require` may name."""
 
@@ -80,6 +81,8 @@ class Options:
     """The bytes of the memory, of formats that state none."""
     solving: Solving = field(default_factory=Solving)
     folders: ProofFolders = field(default_factory=ProofFolders)
+    in_set: bool = False
+    """Whether the plan is verified as a program of a set, which has a verdict of its own."""
 
 
 DEFAULTS = Options()
@@ -95,7 +98,8 @@ def check_agreement(plan: Plan, options: Options) -> None:
     Raises `Disagreement`.
     """
     origin, asked = plan.provenance, options.bindings
-    if origin is None or not origin.shard_spec:  # of a rank's plan, all plans that are given must be asked
+    is_one_of_many = options.in_set or (origin is not None and bool(origin.shard_spec))
+    if not is_one_of_many:  # of a rank's or a program's plan, all plans that are given must be asked
         for name in donation.unmatched_patterns(asked.donated, donation.donated_names(plan, asked.donated)):
             near = suggest_names(
                 name, sorted(donation.caller_tensors(plan)), "tmmu show lists its tensors with --tensors"

@@ -84,6 +84,12 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
         yield f"defaults {_pairs(given['defaults'])}"
     if given["donated"]:
         yield f"donated: {list_names(given['donated'])}"
+    if changed := [one for one in given.get("shared", ()) if any(use["exit"] for use in one["uses"].values())]:
+        yield f"state: {'; '.join(map(_state, changed[:LISTED]))}{'; …' if len(changed) > LISTED else ''}"
+    if given.get("initial"):
+        yield f"written before the first call: {list_names(given['initial'])}"
+    for program, before in given.get("called_before", {}).items():
+        yield f"{program} is called after {list_names(before)}"
     if given["overwritten_inputs"] and verdict.witness is None:
         lost = [f"{name} (by {by})" for name, by in given["overwritten_inputs"].items()]
         yield f"inputs that are overwritten: {list_names(lost)}"
@@ -108,6 +114,14 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
     yield from sentences[:LISTED]
     if len(sentences) > LISTED:
         yield f"{len(sentences) - LISTED} more (-v)"
+
+
+def _state(one: dict[str, Any]) -> str:
+    """Return a shared tensor with the entry and exit that each program has."""
+    uses = [
+        f"{program} {use['entry'] or 'nothing'} to {use['exit'] or 'the same'}" for program, use in one["uses"].items()
+    ]
+    return f"{one['name']} ({', '.join(uses)})"
 
 
 def _bound(given: dict[str, Any]) -> str:
@@ -208,6 +222,10 @@ def _witness(witness: dict[str, Any]) -> Iterator[str]:
     """Yield the tensors, steps, bytes or fields that a witness names, a line each."""
     if witness.get("tensors"):
         yield f"tensors: {', '.join(witness['tensors'])}"
+    if witness.get("programs"):
+        yield f"programs: {', '.join(witness['programs'])}"
+    if witness.get("calls"):
+        yield f"calls: {', '.join(witness['calls'])}"
     if witness.get("ranks"):
         yield f"ranks: {', '.join(map(str, witness['ranks']))}"
     if witness.get("element"):

@@ -118,6 +118,8 @@ def absent(plan: Plan | BufferPlan, options: Options, fate: InputFate = NOTHING_
             found[Obligation.INPUTS_KEPT] = REUSED if fate.inputs else NO_INPUTS
     if not plan.placement.must_not_alias:
         found[Obligation.MUST_NOT_ALIAS] = NO_PAIRS
+    if isinstance(plan, Plan) and plan.membership is not None and not options.in_set:
+        found["set"] = f"{plan.membership.program} is a program of a set: give its folder"
     return found
 
 

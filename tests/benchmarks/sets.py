@@ -80,7 +80,7 @@ def packed(graph: Model, capacity: int | None, effort: int | None) -> Plan:
     try:
         return plan_memory(graph, arenas, replace(PORTFOLIO, effort=effort)).plan
     except TmmuError as error:
-        if error.code != "ARENA_TOO_SMALL":
+        if error.code_id != "ARENA_TOO_SMALL":
             raise
         print(f"{graph.name}: {error}")
         return plan_memory(graph, BUFFERS, PORTFOLIO).plan

@@ -50,6 +50,13 @@ def named(name: str) -> Plan:
     return found
 
 
+def test_ticks_are_at_round_numbers_of_a_unit(pages: ModuleType) -> None:
+    """RP1.2: 50, 100 and 150 MiB, where a decimal axis has 47.68 and 95.37."""
+    html = pages.page("map", [], [("map", arena_maps(PLAN), step_names(PLAN))])
+    assert '"base":1024' in html
+    assert f'"mantissas":{str(pages.ROUND).replace(" ", "")}' in html
+
+
 def test_each_storage_is_a_rectangle_of_its_steps_and_bytes() -> None:
     """spec: RP1.1, RP1.2"""
     maps = {one.name: one for one in arena_maps(PLAN)}

@@ -79,6 +79,10 @@ def shape(folder: Path, nodes: str, opset: int = 18, **ranges: tuple[int, int]) 
         ("y = Conv <auto_pad = \"SAME_UPPER\", strides = [2, 1]> (i, w)", "2, 4, (a + 1)//(2), b"),
         ("y = ConvTranspose <strides = [2, 2]> (i, t)", "2, 2, 2*a + 1, 2*b + 1"),
         ("y = MaxPool <kernel_shape = [1, 2], auto_pad = \"VALID\"> (i)", "2, 3, a, b - 1"),
+        (
+            "y = MaxPool <kernel_shape = [1, 3], strides = [1, 2], pads = [0, 1, 0, 1], ceil_mode = 1> (i)",
+            "2, 3, a, (b)//(2) + 1",
+        ),
         ("s = Constant <value = float[4] {1.0, 1.0, 2.0, 3.0}> () y = Resize (i, , s)", "2, 3, 2*a, 3*b"),
         ("n = Shape (i) y = Resize (i, , , n)", "2, 3, a, b"),
         ("v = Unsqueeze (p, zero) y = Squeeze (v, zero)", "a, b"),
@@ -89,6 +93,11 @@ def shape(folder: Path, nodes: str, opset: int = 18, **ranges: tuple[int, int]) 
 )  # fmt: skip
 def test_open_dimensions_go_through_operators(nodes: str, expected: str, tmp_path: Path) -> None:
     assert shape(tmp_path, nodes) == expected
+
+
+def test_no_window_begins_in_the_padding_behind_the_data_since_version_22(tmp_path: Path) -> None:
+    pool = "y = AveragePool <kernel_shape = [1, 1], strides = [2, 1], ceil_mode = 1> (i)"
+    assert shape(tmp_path, pool, opset=22) == "2, 3, min((a + 1)//(2), (a)//(2) + 1), b"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +112,7 @@ def test_open_dimensions_go_through_operators(nodes: str, expected: str, tmp_pat
         ("s = Concat <axis = 0> (one, one) z, y = Split <axis = 0> (x, s)", "2 against a"),
         ("n = Shape <end = 1> (p) m = Sub (n, three) y = Slice (x, m, end, zero)", "negative only for some shapes"),
         ("y = Conv (i, w)", "Conv: a window of 3 does not fit a for every shape"),
-        ("y = MaxPool <kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1> (i)", "no rule of ai.onnx::MaxPool"),
+        ("y = MaxPool <kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1> (i)", "not stated before version 22"),
         ("n = Shape (p) m = Sub (n, three) y = ConstantOfShape (m)", "dimension 0, a - 3, may be negative at a=1"),
         (
             "n = Shape (p) g = Greater (n, three) k = Where (g, n, three) y = ConstantOfShape (k)",

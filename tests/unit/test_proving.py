@@ -67,6 +67,14 @@ def answering(proof: str = "unsat\nsat", twin: str = "sat", mutant: str = "sat",
     return says
 
 
+def test_a_file_whose_lemmas_make_no_proof_is_unknown_with_the_reason() -> None:
+    lemma = Lemma("y_is_y", "A number is itself.", {"y": "Int"}, "(= y y)")
+    reports = list(proving.prove_all([Family("here", (lemma,), LISTS, (lemma, lemma))]))
+    assert [(report.verdict, report.open) for report in reports] == [
+        (UNKNOWN, ["there is no proof: two lemmas have the name y_is_y"])
+    ]
+
+
 def test_a_lemma_is_proved_with_a_case_of_its_twin_and_of_each_mutant(proved: Callable[..., LemmaReport]) -> None:
     for says in (None, answering()):
         report = proved(ONE, says)

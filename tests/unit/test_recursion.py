@@ -5,7 +5,9 @@ spec: V4.3, V4.8
 
 from __future__ import annotations
 
+import ast
 import os
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from proofs.proving.lemmas import at_use, plan
 from proofs.proving.lemmas.engine import induction, record
 from proofs.proving.lemmas.engine.induction import Lemma, NoInduction, Query
+from proofs.proving.lemmas.engine.machine import Inductive
 from proofs.proving.lemmas.engine.statements import Statement
 from proofs.proving.lemmas.plan import bases, chains, column, cover, hulls, merged, shrinking, tiling
 from proofs.proving.obligations import MODULES, PRELUDE
@@ -23,6 +26,7 @@ from proofs.proving.smt.descent import Unfounded
 from proofs.proving.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
 from proofs.proving.solvers import Answer
 from proofs.proving.solvers.process import Z3
+from proofs.sets import rows as set_rows
 
 TEXT = plan.TEXT
 PROOFS = induction.proofs_of(plan.LISTS, TEXT)
@@ -424,14 +428,36 @@ def test_lemmas_are_proved_once_and_then_on_record(tmp_path: Path) -> None:
     assert second.asked == 0
 
 
-def test_another_version_or_another_text_has_another_record() -> None:
-    digests = {
-        record.digest_of(REQUESTS, "a", TEXT),
-        record.digest_of(REQUESTS, "b", TEXT),
-        record.digest_of(REQUESTS, "a", TEXT + " "),
-        record.digest_of({"tenants_fit": REQUESTS["tenants_fit"]}, "a", TEXT),
-    }
-    assert len(digests) == 4
+def test_another_version_or_another_source_has_another_record(tmp_path: Path) -> None:
+    """spec: V4.3"""
+    (tmp_path / "a").mkdir()
+    source, other = tmp_path / "a" / "one.py", tmp_path / "a" / "two.py"
+    source.write_text("X = 1")
+    other.write_text("Y = 1")
+    digests = [record.compute_digest([source, other], "a"), record.compute_digest([source], "a")]
+    digests.append(record.compute_digest([source, other], "b"))
+    source.write_text("X = 2")
+    digests.append(record.compute_digest([source, other], "a"))
+    source.write_text("Y = 1")
+    other.write_text("X = 2")
+    digests.append(record.compute_digest([source, other], "a"))
+    assert len(set(digests)) == 5
+
+
+TEXTLESS = ("tmmu.core", "proofs.tools")
+"""Packages that the sources of a record import, and that state no lemma and make no request."""
+
+
+def test_the_sources_of_a_record_are_all_that_the_requests_come_from() -> None:
+    """spec: V4.3"""
+    sources = at_use.find_sources()
+    packages = tuple(package.__name__ for package in at_use.PACKAGES)
+    for path in sources:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("proofs", "tmmu")):
+                assert node.module == "proofs.proving" or node.module.startswith((*packages, *TEXTLESS)), path
+    kinds = {sys.modules[type(lemma).__module__].__file__ for lemma in at_use.FAMILY.lemmas}
+    assert kinds < {str(path) for path in sources}
 
 
 @pytest.mark.parametrize("content", [b"", b"PROVED", b"\xff\0", b"0" * 64 + b" PROVED\n", None])
@@ -542,11 +568,12 @@ def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:
         for value in vars(import_module(f"proofs.proving.lemmas.plan.{path.stem}")).values()
         if isinstance(value, tuple) and not hasattr(value, "_fields")
         for lemma in value
-        if isinstance(lemma, induction.Lemma | Statement)
+        if isinstance(lemma, induction.Lemma | Statement | Inductive)
     }
     assert stated == REQUESTS.keys()
     named = {name for obligation in MODULES.values() for name in obligation.LEMMAS}
     others = (merged, bases, hulls, cover, shrinking)
     named |= {lemma.name for module in others for lemma in module.STATEMENTS}
+    named.update(set_rows.LEMMAS)
     assert "no_assignment_has_fewer_slots_than_are_live" in named
     assert named <= stated

@@ -15,7 +15,7 @@ state == <<vars, opened>>
 
 FollowInit == Begins /\ opened = FALSE
 
-Open == ~opened /\ Accepted /\ opened' = TRUE /\ UNCHANGED vars
+Open == ~opened /\ (Accepted = TRUE) /\ opened' = TRUE /\ UNCHANGED vars
 
 FollowCalls(e) == \/ e.action = "Load" /\ Load(e.home)
                   \/ /\ e.action = "Call"

@@ -16,6 +16,7 @@ from tmmu.core.output import suggest_names
 COMMANDS = (
     "apply", "check-planner", "checkpoint", "codegen", "compare", "diff", "example", "explain", "export", "import",
     "kernel", "mico", "mnemosyne", "plan", "replan", "report", "restore", "run", "session", "show", "survey", "trace",
+    "verify",
 )  # fmt: skip
 """The names of the commands; `tmmu.cli.NAME` holds the command as NAME, `import_` the one named `import`.
 

@@ -77,8 +77,8 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
 )  # fmt: skip
 @click.option(
     "--share", multiple=True, metavar="NAME",
-    help="Plan the models for one memory, as a plan set in the folder of -o, in which tensors of this name are one; * is "
-    "any text. PROGRAM:NAME=PROGRAM:NAME pairs tensors of different names. May be repeated.",
+    help="Plan the models for one memory, as a plan set in the folder of -o, in which tensors of this name are one; * "
+    "is any text. PROGRAM:NAME=PROGRAM:NAME pairs tensors of different names. May be repeated.",
 )  # fmt: skip
 @click.option("--initial", multiple=True, metavar="NAME", help="The caller writes this shared tensor before all calls.")
 @click.option(

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from tmmu.cli import set_report
 from tmmu.cli.plan_request import PlanPrinting, PlanRequest, until_interrupted
 from tmmu.cli.units import seconds
 from tmmu.core.flags import stem_of_model
-from tmmu.core.output import STANDARD, count_noun, format_json, format_size, list_names, print_lines, print_text
+from tmmu.core.output import STANDARD, format_json, print_lines, print_text
 from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
-    from tmmu.planner.sets.plan import PlannedSet
-    from tmmu.plans.sets import SharedTensor
     from tmmu.tasks.sets import CheckedSet
 
 
@@ -95,7 +94,8 @@ def plan_set(
         made = task.plan_and_check(asked, doing, stopped)
     paths = made.write(folder)
     if printing.style == "json":
-        print_text(format_json({"set": folder, "files": paths, **document(made.planned)}))
+        document = set_report.document(made.planned.plan_set, made.planned.plans)
+        print_text(format_json({"set": folder, "files": paths, **document}))
     elif not printing.quiet:
         print_lines(*_text(made, paths, time.perf_counter_ns() - begun, why=printing.why or printing.verbose))
     return 0
@@ -110,82 +110,11 @@ def _folder(output: str | None, flags: SetFlags) -> str:
     return folder
 
 
-def document(made: PlannedSet) -> dict[str, Any]:
-    """Return a set for programs: its arenas, what is shared, and each plan with its tensors."""
-    from tmmu.cli.show_report import document as plan_document
-    from tmmu.plans import metrics
-
-    return {
-        "layout": made.plan_set.layout,
-        "arenas": [
-            {
-                "name": arena.name, "footprint_bytes": arena.bytes, "alignment": arena.alignment,
-                "peak_live_bytes": made.peaks.get(arena.name),
-            }
-            for arena in made.plan_set.agreement.arenas
-        ],
-        "shared": [shared_record(one) for one in made.plan_set.agreement.shared],
-        "programs": [
-            {"name": name, **plan_document(plan), "tensors": metrics.tensor_records(plan)}
-            for name, plan in made.plans.items()
-        ],
-    }  # fmt: skip
-
-
-def shared_record(one: SharedTensor) -> dict[str, Any]:
-    """Return a shared tensor for programs."""
-    return {
-        "name": one.name, "arena": one.arena, "offset": one.offset, "bytes": one.bytes, "alignment": one.alignment,
-        "dtype": one.dtype, "initial": one.is_initial, "weight": one.is_weight,
-        "uses": {program: use._asdict() for program, use in one.uses.items()},
-    }  # fmt: skip
-
-
 def _text(made: CheckedSet, paths: Sequence[str], spent: int, *, why: bool) -> Iterator[str]:
     planned = made.planned
     yield from (f"wrote {path}" for path in paths)
-    yield from lines(planned.plan_set.agreement.shared, planned)
-    yield from calls(planned)
+    yield from set_report.lines(planned.plan_set, planned.plans)
     for name, refused in planned.refused.items():
         if why:
             yield from (f"  {name}: {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in refused)
     yield f"  success, planned in {seconds(spent)}"
-
-
-def lines(shared: Sequence[SharedTensor], planned: PlannedSet) -> Iterator[str]:
-    """Yield what programs share, and the footprint of each arena beside the bound and what the programs need alone."""
-    from tmmu.plans.sets import footprints
-
-    alone: dict[str, list[int]] = {}
-    for plan in planned.plans.values():
-        for name, end in footprints(plan).items():
-            alone.setdefault(name, []).append(end)
-    states = [one for one in shared if not one.is_weight]
-    weights = [one for one in shared if one.is_weight]
-    for what, found in (("state", states), ("weights", weights)):
-        if found:
-            names = list_names([one.name for one in found])
-            yield f"  shared {what}: {names}, {format_size(sum(one.bytes for one in found))} once"
-    for arena in planned.plan_set.agreement.arenas:
-        if not arena.bytes:
-            continue
-        peak = planned.peaks.get(arena.name) or 0
-        ratio = f", peak live {peak}, ratio {arena.bytes / peak:.3f}" if peak else ""
-        each = alone.get(arena.name, [])
-        own = f"; {count_noun(len(each), 'program')} apart {sum(each)}" if len(each) > 1 else ""
-        yield f"  {arena.name}: footprint {arena.bytes} ({format_size(arena.bytes)}){ratio}{own}"
-
-
-def calls(planned: PlannedSet) -> Iterator[str]:
-    """Yield who writes the state before the first call, and which program must be called before another."""
-    shared = planned.plan_set.agreement.shared
-    initial = [one.name for one in shared if one.is_initial]
-    if initial:
-        yield f"  initial: {list_names(initial)} (the caller writes them before the first call)"
-    late: Mapping[str, list[str]] = {
-        one.name: [program for program, use in one.uses.items() if use.entry is None]
-        for one in shared
-        if not one.is_initial
-    }
-    for name, programs in late.items():
-        yield f"  {name}: written by {list_names(programs)} before any other program reads it"

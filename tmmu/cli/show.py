@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from tmmu.cli import options
 from tmmu.core import kind
 from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, OnceCommand, format_examples
-from tmmu.core.output import print_lines, print_text
+from tmmu.core.output import count_noun, format_json, print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
 
@@ -19,7 +21,7 @@ from tmmu.core.vocabulary import Bindings
         "tmmu show unet.onnx --dim batch=1 --as text",
     ),
 )
-@click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES)))
+@click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES), folder=True))
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
 @click.option("--storages", "what", flag_value="storages", help="A row for each storage: its offset, with reasons.")
@@ -45,15 +47,20 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
     """Print a plan, or a plan or model as text.
 
     Of the plan FILE: its arenas and the live tensors at the peak, or tensors, storages or steps; of the layout pools
-    its memory pools too. With --dim, a plan for ranges is shown at one of its shapes.
+    its memory pools too. With --dim, a plan for ranges is shown at one of its shapes. Of the folder of a plan set: what
+    its programs share, and what they need together.
 
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads. With --as
     minimalloc: print buffers, lifetimes and offsets of one arena as CSV that MiniMalloc and idealloc read.
     """
     from tmmu.cli import show_report, storages, summary
     from tmmu.plans import file as plans
-    from tmmu.tasks import memory_pools, shapes
+    from tmmu.tasks import memory_pools
 
+    if os.path.isdir(file):
+        if what is not None or form is not None or style == "csv" or bindings != Bindings():
+            raise click.UsageError("a plan set is shown as a whole, as text or as JSON; or show one of its plans")
+        return _show_set(file, style)
     if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
     if arena is not None and form != "minimalloc":
@@ -72,10 +79,28 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
         raise click.UsageError("bindings go with --as text and an ONNX model; a plan for ranges takes --dim NAME=SIZE")
     loaded = plans.load(file).plan
     if bindings.dims:
+        from tmmu.tasks import shapes
+
         loaded = shapes.at_asked_shape(loaded, bindings.dims)
     print_lines(*show_report.render(loaded, what, style))
     if what is None and style == "text":
         print_lines(*summary.remarks(loaded), *storages.remarks(loaded), *memory_pools.remarks(loaded))
+    return 0
+
+
+def _show_set(folder: str, style: str) -> int:
+    """Print the plan set in a folder."""
+    from tmmu.cli import set_report
+    from tmmu.plans import sets
+
+    if not sets.is_set(folder):
+        raise click.UsageError(f"{folder} has no {sets.MANIFEST}: name a file, or the folder of a plan set")
+    plan_set = sets.load(folder)
+    plans = sets.load_plans(folder, plan_set)
+    if style == "json":
+        print_text(format_json({"set": folder, **set_report.document(plan_set, plans)}))
+    else:
+        print_lines(f"{folder}: {count_noun(len(plans), 'program')}", *set_report.lines(plan_set, plans))
     return 0
 
 

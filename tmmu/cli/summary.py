@@ -6,18 +6,19 @@ spec: A2.5, A2.6, A8.7, C2.2, C2.3
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from tmmu.cli import envelopes
+from tmmu.core.columns import find_distinct
 from tmmu.core.output import count_noun, format_size, list_names
 from tmmu.core.vocabulary import Shares
-from tmmu.planner.aliasing import RefusedHint
 from tmmu.plans import metrics
 from tmmu.plans.columns import SHARES
 from tmmu.plans.places import fixed_places
 from tmmu.plans.sections import BOUNDS, Plan
+
+if TYPE_CHECKING:
+    from tmmu.planner.aliasing import RefusedHint
 
 
 def summary(plan: Plan) -> Iterator[str]:
@@ -80,7 +81,7 @@ def hints(plan: Plan, refused: Sequence[RefusedHint]) -> str:
 def pools(plan: Plan, arena: int) -> int:
     """How many pools an arena of a plan with pools has: its storages begin at that many offsets."""
     s = plan.allocation.storages
-    return len(np.unique(s.offset[s.arena == arena]))
+    return len(find_distinct(s.offset[s.arena == arena])[0])
 
 
 def remarks(plan: Plan) -> Iterator[str]:

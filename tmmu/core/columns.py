@@ -57,6 +57,18 @@ def pack_integers(values: Iterable[int] | NDArray[Any], kind: Literal["i", "Q"] 
     return array(kind, values.astype(kind, copy=False).tobytes() if isinstance(values, np.ndarray) else values)
 
 
+def find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct values in ascending order, and the index at which each is first.
+
+    NumPy's `unique` does the same, and imports all of `numpy.ma`, which takes as long as a small plan's proof.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    is_first = np.ones(len(values), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first], order[is_first]
+
+
 def attribute_values(rows: Sequence[Any], name: str) -> Iterator[Any]:
     """Yield the attribute `name` of each row."""
     return map(attrgetter(name), rows)

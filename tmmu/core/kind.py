@@ -1,8 +1,9 @@
 """Find out by its first bytes whether a file is a plan, a model or a checkpoint, whatever its name. spec: C2.9
 
 A text begins with its title. Every other file except ONNX is a CBOR map whose shortest key comes first: `ops` in an IR
-file, `plan` in a checkpoint, `claims` or `format` in a plan. An ONNX file begins with its format version, whose first
-byte does not begin a map. This only selects the reader; the reader decides whether the file is valid.
+file, `plan` in a checkpoint, `set`, `claims` or `format` in a plan, `format` in the manifest of a plan set. An ONNX
+file begins with its format version, whose first byte does not begin a map. This only selects the reader; the reader
+decides whether the file is valid.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 from tmmu.core.errors import TmmuError
 from tmmu.core.reading import read_head
 
-PLAN, IR, ONNX, CHECKPOINT = "plan", "IR", "ONNX", "checkpoint"
+PLAN, IR, ONNX, CHECKPOINT, PLAN_SET = "plan", "IR", "ONNX", "checkpoint", "plan set"
 TEXT = {b"tmmu-plan-text": PLAN, b"tmmu-ir-text": IR}
 """The first bytes of a text."""
 HEAD = 18
@@ -21,8 +22,22 @@ HEAD = 18
 MANIFEST = "set.cbor"
 """The file of a folder by which it is a plan set."""
 
-WORDS = {PLAN: "a plan", IR: "a model (IR)", ONNX: "a model (ONNX)", CHECKPOINT: "a checkpoint"}
+WORDS = {
+    PLAN: "a plan",
+    IR: "a model (IR)",
+    ONNX: "a model (ONNX)",
+    CHECKPOINT: "a checkpoint",
+    PLAN_SET: "the manifest of a plan set",
+}
 """The names of the kinds in messages."""
+OTHERS = {
+    ".tflite": "tmmu export tflite {path} -o FILE plans it",
+    ".csv": "tmmu export minimalloc {path} -o FILE --capacity BYTES places buffers",
+    ".gguf": "tmmu session plan {path} plans it",
+    ".pte": "verify-plan {path} verifies the plan in it",
+    ".pt2": "export the program to ONNX, or trace the module: tmmu trace torch --help",
+}
+"""What reads files that are no models of ours, by the suffix of their names."""
 
 
 def kind_of_head(head: bytes) -> str | None:
@@ -39,8 +54,10 @@ def kind_of_head(head: bytes) -> str | None:
         return ONNX
     if not 0xA0 < head[0] < 0xB8:
         return None
-    if head[1:8] == b"fclaims" or head[1:18] == b"fformatitmmu-plan":
+    if head[1:8] == b"fclaims" or head[1:5] == b"cset" or head[1:18] == b"fformatitmmu-plan":
         return PLAN
+    if head[1:17] == b"fformathtmmu-set":
+        return PLAN_SET
     return IR if head[1:5] == b"cops" else CHECKPOINT if head[1:6] == b"dplan" else None
 
 
@@ -66,6 +83,12 @@ def is_set(folder: str | os.PathLike[str]) -> bool:
     return os.path.isfile(os.path.join(folder, MANIFEST))
 
 
+def advise(path: str | os.PathLike[str], otherwise: str) -> str:
+    """Return how to fix that a file is not a model: the command for its kind, if its name says that."""
+    name = os.fspath(path)
+    return OTHERS.get(os.path.splitext(name)[1].lower(), otherwise).format(path=name)
+
+
 def is_ir(path: str) -> bool:
     """Return whether a model is read as an IR file: by its content, or by its suffix if the content is unclear.
 
@@ -73,7 +96,7 @@ def is_ir(path: str) -> bool:
     checkpoint.
     """
     found = kind_of(path)
-    if found in (PLAN, CHECKPOINT):
+    if found in (PLAN, CHECKPOINT, PLAN_SET):
         raise _refusal("INVALID_IR", path, found, "a model", "name the model that was planned")
     return found == IR or (found is None and path.endswith((".cbor", ".ir.txt")))
 
@@ -89,6 +112,8 @@ def check_plan(path: str, head: bytes) -> None:
     found = kind_of_head(head)
     if found in (IR, ONNX):
         raise _refusal("INVALID_PLAN", path, found, "a plan", f"make one: tmmu plan {path} -o FILE")
+    if found == PLAN_SET:
+        raise _refusal("INVALID_PLAN", path, found, "a plan", "name a plan beside it, or its folder to verify the set")
     if found == CHECKPOINT:
         raise _refusal("INVALID_PLAN", path, found, "a plan", f"inspect it with tmmu restore {path}")
 

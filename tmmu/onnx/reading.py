@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import onnx
 
+from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.reading import NotRegular, TooLarge, read_file
 from tmmu.onnx import encodings
@@ -43,9 +44,9 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, which has no type stubs
-        raise refuse("INVALID_IR", "the file", "it is not an ONNX model", EXPORT) from error
+        raise refuse("INVALID_IR", "the file", "it is not an ONNX model", kind.advise(path, EXPORT)) from error
     del data
-    _check_header(model)
+    _check_header(model, kind.advise(path, EXPORT))
     graphs, nodes = _list_parts(model)
     if not all(isinstance(text, str) for text in _iterate_texts(model, graphs, nodes)):
         raise refuse("INVALID_IR", "the file", "a name in it is not UTF-8", EXPORT)
@@ -74,12 +75,12 @@ def _read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise refuse("INVALID_IR", "the file", f"it cannot be read ({error.strerror})", "check the path") from error
 
 
-def _check_header(model: onnx.ModelProto) -> None:
+def _check_header(model: onnx.ModelProto, advice: str) -> None:
     def bad(what: str, fix: str) -> TmmuError:
         return refuse("INVALID_IR", "the file", what, fix)
 
     if model.ir_version <= 0 or not model.HasField("graph"):
-        raise bad("it does not contain an ONNX model", EXPORT)
+        raise bad("it does not contain an ONNX model", advice)
     if model.ir_version > onnx.IR_VERSION:
         raise bad(f"expected an IR version up to {onnx.IR_VERSION}, got {model.ir_version}", "update onnx")
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]

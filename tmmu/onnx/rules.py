@@ -20,6 +20,8 @@ from tmmu.core.dims.operations import divide_exactly, divide_up, maximum_of, min
 from tmmu.onnx.sizes import Array, Size
 
 Shape = tuple[Dim, ...]
+WINDOWS_BEGIN_IN_DATA_SINCE = 22
+"""The version of pools since which no window that `ceil_mode` adds begins in the padding behind the data."""
 
 
 class Unfit(Exception):
@@ -270,14 +272,13 @@ def pad(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(result)]
 
 
-def _count_windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
-    """Return the dimensions after the first two of a convolution or pooling; None for ceil_mode."""
+def _count_windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape:
+    """Return the dimensions after the first two of a convolution or pooling."""
     dims = facts.shape(0)[2:]
     count = len(dims)
     strides, dilations = (facts.attribute(name, [1] * count) for name in ("strides", "dilations"))
     pads, auto = facts.attribute("pads", [0] * 2 * count), facts.attribute("auto_pad", b"NOTSET")
-    if facts.attribute("ceil_mode", 0):
-        return None
+    rounds_up = facts.attribute("ceil_mode", 0) and auto == b"NOTSET"
     found: list[Dim] = []
     for k, dim in enumerate(dims):
         if auto in (b"SAME_UPPER", b"SAME_LOWER"):
@@ -287,22 +288,38 @@ def _count_windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
         room = dim + around - ((kernel[k] - 1) * dilations[k] + 1)
         if bounds_of(room).low < 0:
             raise Unfit(f"a window of {format_dim(kernel[k])} does not fit {format_dim(dim)} for every shape")
-        found.append(quotient(room, strides[k]) + 1)
+        if rounds_up:
+            found.append(_rounded_up(facts, room, strides[k], dim + pads[k]))
+        else:
+            found.append(quotient(room, strides[k]) + 1)
     return tuple(found)
+
+
+def _rounded_up(facts: NodeFacts, room: Dim, stride: int, until: Dim) -> Dim:
+    """Return how many windows there are if the last may be cut off; each begins before the place `until`.
+
+    Raises `Unfit` where the text of an operator does not say that.
+    """
+    count, begin = divide_up(room, stride) + 1, divide_up(until, stride)
+    if bounds_of(count - begin).high <= 0:
+        return count
+    if facts.version < WINDOWS_BEGIN_IN_DATA_SINCE or facts.node.op_type == "LpPool":
+        raise Unfit(
+            "whether a window counts that begins in the padding behind the data is not stated before version 22"
+        )
+    return minimum_of(count, begin)
 
 
 def conv(facts: NodeFacts) -> list[Shape] | None:
     """Compute Conv and ConvInteger: examples, output channels, and the number of windows along each dimension."""
     data, weight = facts.shape(0), facts.shape(1)
-    inner = _count_windows(facts, facts.attribute("kernel_shape") or weight[2:])
-    return None if inner is None else [(data[0], weight[0], *inner)]
+    return [(data[0], weight[0], *_count_windows(facts, facts.attribute("kernel_shape") or weight[2:]))]
 
 
 def pool(facts: NodeFacts) -> list[Shape] | None:
     """Compute AveragePool, LpPool and MaxPool: the number of windows along each dimension, equal for all results."""
-    inner = _count_windows(facts, facts.attribute("kernel_shape"))
-    shape = (*facts.shape(0)[:2], *inner) if inner is not None else None
-    return None if shape is None else [shape] * len(facts.node.output)
+    shape = (*facts.shape(0)[:2], *_count_windows(facts, facts.attribute("kernel_shape")))
+    return [shape] * len(facts.node.output)
 
 
 def conv_transpose(facts: NodeFacts) -> list[Shape] | None:

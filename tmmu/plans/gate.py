@@ -363,8 +363,8 @@ def _check_references(
         check_index(getattr(bodies, name), 2, f"bodies.{name}")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
         raise plan_error("bodies", "the first body is not the main graph, or two bodies have one name")
-    nodes, arms = np.unique(bodies.enter[(bodies.exclusive == 1) & (bodies.enter != NONE)], return_counts=True)
-    if len(many := nodes[arms > MAX_EXCLUSIVE_ARMS]):
+    arms = np.sort(bodies.enter[(bodies.exclusive == 1) & (bodies.enter != NONE)])
+    if len(many := arms[MAX_EXCLUSIVE_ARMS:][arms[MAX_EXCLUSIVE_ARMS:] == arms[:-MAX_EXCLUSIVE_ARMS]]):
         node = steps.node[int(many[0])]
         raise plan_error("bodies.exclusive", f"node {node!r} has more than {MAX_EXCLUSIVE_ARMS} exclusive branches")
     for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0), ("exclusive", 0)):

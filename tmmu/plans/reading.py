@@ -33,8 +33,9 @@ class Reading:
     those of `--donate`.
 
     `denied` maps results that the file puts into an operand's bytes to the reason why the program does not permit that:
-    the plan states no sharing for them, so that it is refuted. `undecided` lists the constructs that the verdict
-    depends on and that the reader cannot decide: with any of it, no verdict is PROVED.
+    the plan states no sharing for them, so that it is refuted. `exits` maps donated tensors to the results that the
+    file declares to be returned in their bytes. `undecided` lists the constructs that the verdict depends on and that
+    the reader cannot decide: with any of it, no verdict is PROVED.
     """
 
     format: str
@@ -45,3 +46,4 @@ class Reading:
     donated: tuple[str, ...] = ()
     denied: dict[str, str] = field(default_factory=dict)
     undecided: tuple[UndecidedConstruct, ...] = ()
+    exits: dict[str, str] = field(default_factory=dict)

@@ -12,11 +12,14 @@ import os
 import unicodedata
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tmmu.core import canonical, kind
+from tmmu.core.columns import NONE, build_column
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.fields import (
@@ -32,9 +35,13 @@ from tmmu.core.fields import (
     read_record,
     unexpected_error,
 )
+from tmmu.core.vocabulary import Role
+from tmmu.plans import file
+from tmmu.plans.columns import IS_RETURNED, ROLES
 from tmmu.plans.gate import SPEC_VERSION
 from tmmu.plans.provenance import check_digest
 from tmmu.plans.sections import Membership, Plan
+from tmmu.plans.shapes import compute_peaks
 
 FORMAT = "tmmu-set"
 MANIFEST = kind.MANIFEST
@@ -45,6 +52,7 @@ LIMIT = 1 << 26
 """The largest manifest that is read, in bytes."""
 MAX_PROGRAMS, MAX_SHARED = 256, 65_536
 """The most programs and shared tensors of a set."""
+PERSISTENT = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
 MAX_NAME = 200
 """The longest name of a program, in bytes."""
 
@@ -214,6 +222,11 @@ def _agreement(value: Any) -> Agreement:
             raise plan_error(place, f"it ends at {one.offset + one.bytes}, its arena at {ends[one.arena]}")
         if unknown := one.uses.keys() - set(made.programs):
             raise plan_error(f"{place}.uses", f"the program {min(unknown)!r} is not listed")
+    in_order = (
+        replace(one, uses={program: one.uses[program] for program in made.programs if program in one.uses})
+        for one in made.shared
+    )
+    made = replace(made, shared=tuple(in_order))
     for program in made.programs:
         names = [name for one in made.shared if program in one.uses for name in one.uses[program].names]
         check_distinct(names, f"agreement.shared: tensors of {program}")
@@ -309,3 +322,43 @@ def arenas_of(plans: Mapping[str, Plan]) -> tuple[SetArena, ...]:
         for name, needed in plan.allocation.needed_base_alignments().items():
             alignments[name] = max(alignments.get(name, 1), needed)
     return tuple(SetArena(name, end, alignments[name]) for name, end in bytes_.items())
+
+
+def load_plans(folder: str | os.PathLike[str], plan_set: PlanSet) -> dict[str, Plan]:
+    """Read the plan of each program of a set. Raises INVALID_PLAN for one that cannot be read, or is of another set."""
+    plans = {}
+    for program in plan_set.agreement.programs:
+        path = plan_path(folder, program)
+        try:
+            plan = file.load(path).plan
+        except OSError as error:
+            what, fix = f"the plan of {program} cannot be read ({error.strerror})", "plan the set again"
+            raise TmmuError("INVALID_PLAN", what, file=path, fix=fix) from error
+        if plan.membership != plan_set.membership(program):
+            raise TmmuError("INVALID_PLAN", "it is not a plan of this set", file=path, fix="plan the set again")
+        plans[program] = plan
+    return plans
+
+
+def live_peaks(agreement: Agreement, plans: Mapping[str, Plan]) -> dict[str, int]:
+    """Return the most bytes of each arena that one program has live together with all state: no set can need fewer.
+
+    O(storages + arenas x steps). spec: PS3.5
+    """
+    state: dict[str, dict[int, int]] = {arena.name: {} for arena in agreement.arenas}
+    most = dict.fromkeys(state, 0)
+    for program, plan in plans.items():
+        t, s = plan.allocation.tensors, plan.allocation.storages
+        rows = {name: row for row, name in enumerate(t.name.list())}
+        kept = (t.writer == NONE) & np.isin(t.role, PERSISTENT) & (t.flags & IS_RETURNED != 0)
+        shared = [rows[name] for one in agreement.shared for name in one.uses.get(program, SharedUse()).names]
+        of_state = np.zeros(len(s), np.bool_)
+        of_state[t.storage[kept]], of_state[t.storage[shared]] = True, True
+        for k in np.flatnonzero(of_state).tolist():
+            at = state[plan.allocation.arenas[int(s.arena[k])].name]
+            at[int(s.offset[k])] = max(at.get(int(s.offset[k]), 0), int(s.bytes[k]))
+        rest = replace(s, bytes=build_column(np.where(of_state, 0, s.bytes), np.uint64))
+        peaks = compute_peaks(rest, len(plan.allocation.arenas), max(1, len(plan.allocation.steps)))
+        for arena, (live, _) in zip(plan.allocation.arenas, peaks, strict=True):
+            most[arena.name] = max(most[arena.name], live)
+    return {name: live + sum(state[name].values()) for name, live in most.items()}

@@ -24,6 +24,7 @@ with require_import("bokeh", "a map as a page", "report"):
     from bokeh.embed import file_html
     from bokeh.layouts import column, row
     from bokeh.models import (
+        AdaptiveTicker,
         BoxZoomTool,
         CDSView,
         ColumnDataSource,
@@ -67,7 +68,9 @@ BYTES = """
     while (v >= 1024 && k < 4) { v /= 1024; k += 1; }
     return (k ? v.toFixed(2) : v) + ' ' + units[k];
 """
-TICKS = BYTES.replace("value", "tick")
+TICKS = BYTES.replace("value", "tick").replace("v.toFixed(2)", "Number(v.toFixed(2))")
+ROUND = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+"""Ticks are at multiples of these numbers of bytes, KiB, MiB and so on."""
 STEP = "return value < 0 ? '–' : (value + (steps.data.name.length ? ' ' + steps.data.name[value] : ''));"
 NAMES = """
     const all = names.data.all[value].split('\\n');
@@ -200,14 +203,14 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> Layo
     wheel = WheelZoomTool()
     plot.add_tools(PanTool(), wheel, BoxZoomTool(), ResetTool(), hover)
     plot.toolbar.active_scroll, plot.toolbar.logo = wheel, None
-    plot.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
+    plot.yaxis.ticker, plot.yaxis.formatter = _byte_ticks()
     peak = Span(location=one.peak_step + 0.5, dimension="height", line_color="#b3261e", line_dash="dashed")
     plot.add_layout(peak)
     live = figure(
         height=150, sizing_mode="stretch_width", x_range=x, tools=[], toolbar_location=None, y_axis_label="live bytes",
         y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
     )  # fmt: skip
-    live.yaxis.formatter = CustomJSTickFormatter(code=TICKS)
+    live.yaxis.ticker, live.yaxis.formatter = _byte_ticks()
     steps_drawn = _choose_curve(one)
     live.step(steps_drawn + 0.0, one.live[steps_drawn], mode="after", line_color="#0b5cad")
     for height, colour in ((one.footprint, "#444444"), (one.peak, "#b3261e")):
@@ -235,6 +238,12 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> Layo
         )
         parts.insert(0, Div(text=remark))
     return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
+
+
+def _byte_ticks() -> tuple[AdaptiveTicker, CustomJSTickFormatter]:
+    """Return ticks of an axis of bytes: at 50, 100, 150 MiB, not at multiples of a power of ten."""
+    ticker = AdaptiveTicker(base=1024, mantissas=ROUND, min_interval=1)
+    return ticker, CustomJSTickFormatter(code=TICKS)
 
 
 def _choose_curve(one: ArenaMap) -> NDArray[np.int64]:

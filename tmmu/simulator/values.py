@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -81,6 +81,20 @@ def read_initializer(tensor: onnx.TensorProto, folder: str) -> Array | None:
     except Exception as error:  # onnx raises exceptions of any kind over data that do not fit
         what = f"its data cannot be read ({error})"
         raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
+
+
+def initializer_digests(path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield each initializer of an ONNX file that the caller cannot replace, with a digest of type, shape and content.
+
+    One without data, because its weight file is missing, is left out. O(bytes), one initializer at a time.
+    """
+    model = onnx.load(path, load_external_data=False)
+    replaceable = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        values = read_initializer(tensor, os.path.dirname(os.path.abspath(path)))
+        if tensor.name not in replaceable and values is not None:
+            head = f"{tensor.data_type} {values.shape} ".encode()
+            yield tensor.name, hashlib.sha256(head + values.tobytes()).digest()
 
 
 def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:

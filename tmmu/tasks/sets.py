@@ -6,10 +6,8 @@ are the bytes that were checked. spec: PS3.1, PS3.3, PS3.7, C2.1
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,12 +19,14 @@ from tmmu.core.bindings import remove_binding
 from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings
 from tmmu.planner.options import PlanOptions
-from tmmu.planner.plan import PreparedModel, prepare_model
+from tmmu.planner.plan import PreparedModel
 from tmmu.planner.remat import check_budget
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
+from tmmu.planner.sets.programs import prepare_program
 from tmmu.planner.sets.shares import TensorOfProgram
 from tmmu.plans import file, sets
 from tmmu.plans.sections import Plan
+from tmmu.simulator.values import initializer_digests
 from tmmu.tasks.checking import PlanCheck, bug_error
 from tmmu.tasks.planning import PlanningTask, task
 from tmmu.tasks.training import TrainingOptions
@@ -176,7 +176,7 @@ def _without(bindings: Bindings, name: str) -> Bindings:
 
 def _prepare(one: PlanningTask, path: str) -> PreparedModel:
     try:
-        return prepare_model(one.graph, one.arenas, one.options, one.policy)
+        return prepare_program(one.graph, one.arenas, one.options, one.policy)
     except TmmuError as error:
         raise error.in_file(path) from None
 
@@ -193,7 +193,7 @@ def _equal_weights(
         donated = frozenset(prepared[program].model.bindings.donated)
         rows = {name: row for row, name in enumerate(t.name.list())}
         seen = dict[bytes, int]()
-        for name, digest in weight_digests(path):
+        for name, digest in [] if kind.is_ir(path) else initializer_digests(path):
             row = rows.get(name)
             if row is None or row in changed or name in donated:
                 continue
@@ -203,25 +203,3 @@ def _equal_weights(
             if first.program != program:
                 pairs.append((first, end))
     return pairs
-
-
-def weight_digests(path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield each initializer of an ONNX file that the caller cannot replace, with a digest of type, shape and content.
-
-    Initializers without data (a weight file that is missing), and files of the IR, which have none, yield nothing.
-    """
-    if kind.is_ir(path):
-        return
-    import onnx
-
-    from tmmu.simulator.values import read_initializer
-
-    model = onnx.load(path, load_external_data=False)
-    replaceable = {value.name for value in model.graph.input}
-    for tensor in model.graph.initializer:
-        if tensor.name in replaceable:
-            continue
-        values = read_initializer(tensor, os.path.dirname(os.path.abspath(path)))
-        if values is not None:
-            head = f"{tensor.data_type} {values.shape} ".encode()
-            yield tensor.name, hashlib.sha256(head + values.tobytes()).digest()

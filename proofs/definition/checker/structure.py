@@ -22,7 +22,7 @@ from proofs.definition.checker.program import CALLER, Column, PlacedStorages, Pr
 from proofs.definition.violations import Obligation, Violation
 from proofs.readers.arms import find_declared_exclusive
 from proofs.readers.operators import iterates, qualify_name
-from tmmu.core.columns import NONE
+from tmmu.core.columns import NONE, find_distinct
 from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plans.columns import IS_INPUT, PARTS, ROLES, Slots
 from tmmu.plans.sections import Claims, Plan
@@ -322,7 +322,7 @@ def check_reuse(run: PlacedStorages) -> Iterator[Violation]:
 
 def _slots_apart(run: PlacedStorages, slots: SlotColumns, of: Column) -> Iterator[Violation]:
     """Check, if slots have addresses, that no byte of an arena is in two slots, used at one step or not."""
-    used, first = np.unique(of, return_index=True)
+    used, first = find_distinct(of)
     arena, start = slots.arena[used], run.columns.offset[first]
     end = start + slots.bytes[used]
     order = np.lexsort((start, arena))
@@ -365,7 +365,7 @@ def check_slots(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[
     turns = (columns.death[a] < columns.birth[b]) & reuse[of[a]]
     if addressed:
         turns &= columns.offset[a] == columns.offset[b]
-    wrong = np.unique(of[a][(of[a] == of[b]) & ~turns])
+    wrong, _ = find_distinct(of[a][(of[a] == of[b]) & ~turns])
     bounds = zip(*(np.searchsorted(of[order], wrong, side).tolist() for side in ("left", "right")), strict=True)
     for members in sorted((order[lo:hi].tolist() for lo, hi in bounds), key=min):
         if not reuse[of[members[0]]]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.rows import Batch, Column, Place, call_for_each_distinct_row, call_for_each_row
+from tmmu.core.columns import find_distinct
 
 SENTENCE = "Every address is a multiple of the alignment that its tensor, storage, slot and arena require."
 LEMMAS: tuple[str, ...] = ("at_aligned_bases_every_address_is_aligned",)
@@ -41,7 +42,8 @@ def rows(context: StorageContext) -> Iterator[Batch]:
     of_tensors = np.zeros(0, np.uint64) if tensors is None else tensors.alignment
     of_slots = np.zeros(0, np.uint64) if slots is None else slots.alignment
     stated = np.array([arena.stated_base for arena in context.placement.arenas], np.uint64)
-    occurring = np.unique(np.concatenate([of_tensors, s.alignment, of_slots, arena_alignment, stated[stated > 0]]))
+    found = [of_tensors, s.alignment, of_slots, arena_alignment, stated[stated > 0]]
+    occurring, _ = find_distinct(np.concatenate(found))
 
     def with_alignment(i: int) -> Place:
         value = occurring[i]
@@ -76,7 +78,7 @@ def _bases(context: StorageContext, required: Column, stated: Column) -> Iterato
     yield from call_for_each_row("base_aligned", [stated[bases], required[bases]], lambda i: Place())
     for a in bases.tolist():
         held = np.flatnonzero(s.arena == a)
-        alignment, first = np.unique(s.alignment[held], return_index=True)
+        alignment, first = find_distinct(s.alignment[held])
         columns = [np.full(len(alignment), stated[a]), alignment[::-1]]
         yield from call_for_each_row("base_aligned", columns, _place(held[first[::-1]]))
 

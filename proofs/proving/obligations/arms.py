@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.readers.arms import BranchingNode
+from tmmu.core.columns import find_distinct
 from tmmu.plans.allocation import Allocation
 
 Rows = NDArray[np.int64]
@@ -68,7 +69,7 @@ def control_paths(
         return ControlPaths(reads, source, _sorted([]), _sorted([]), further, _sorted([]))
     forest = _forest(nodes, len(allocation.steps))
     made = ~changes & (writer[writes.tensor] >= 0)
-    concerned = np.unique(writes.tensor[made & (forest.inner[writes.step] != OUTSIDE)])
+    concerned, _ = find_distinct(writes.tensor[made & (forest.inner[writes.step] != OUTSIDE)])
     steps: dict[int, list[int]] = {t: [] for t in concerned.tolist()}
     entries = np.flatnonzero(made & np.isin(writes.tensor, concerned)).tolist()
     for entry in entries:

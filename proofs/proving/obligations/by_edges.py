@@ -28,6 +28,7 @@ from proofs.proving.obligations.rows import (
     format_integer,
     walk_chain,
 )
+from tmmu.core.columns import find_distinct
 
 LEMMAS: tuple[str, ...] = (
     "one_edge_at_each_step", "no_edge_at_another_step", "tilings_join", "one_storage_rests_on_each",
@@ -109,7 +110,7 @@ def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, are
         return format_calls("%d %d %d", [first[lo:hi], final[lo:hi], offset[other[lo:hi]]])
 
     def place(lo: int, hi: int) -> Place:
-        about = np.unique(np.concatenate([group[lo:hi], other[lo:hi]]) if is_up else group[lo:hi])
+        about, _ = find_distinct(np.concatenate([group[lo:hi], other[lo:hi]]) if is_up else group[lo:hi])
         return Place(storages=rows[about[about < len(rows)]].tolist())
 
     yield from walk_chain(

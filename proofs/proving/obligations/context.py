@@ -21,7 +21,7 @@ from proofs.proving.obligations.arms import Accesses, ControlPaths, Mask, Rows, 
 from proofs.readers.arms import BranchingNode, find_branching_nodes, find_declared_exclusive
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
-from tmmu.core.columns import NONE
+from tmmu.core.columns import NONE, find_distinct
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role
 from tmmu.plans.allocation import Placement
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
@@ -206,7 +206,7 @@ def _results(loop: Loop, reads: Accesses, writes: Accesses, changes: Mask) -> Ro
     The leave also writes copies and scratch, and reads them.
     """
     at = span(writes, loop.leave, loop.leave)
-    written = np.unique(writes.tensor[at][~changes[at]])
+    written, _ = find_distinct(writes.tensor[at][~changes[at]])
     inner = writes.tensor[span(writes, loop.enter, loop.leave - 1)]
     used = reads.tensor[span(reads, loop.leave, loop.leave)]
     return written[~np.isin(written, used) & ~np.isin(written, inner)]

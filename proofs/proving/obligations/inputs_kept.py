@@ -24,6 +24,7 @@ from proofs.proving.obligations.rows import (
     call_for_each_distinct_row,
     call_for_each_row,
 )
+from tmmu.core.columns import find_distinct
 
 SENTENCE = "Each input that is not donated holds the caller's bytes after the last step."
 LEMMAS: tuple[str, ...] = ("what_is_clear_of_a_hull_is_clear_of_its_parts",)
@@ -51,13 +52,13 @@ def rows(context: Context) -> Iterator[Batch]:
     address = context.plan.allocation.addresses()
     arena = context.plan.allocation.storages.arena[t.storage]
     found = []
-    for a in np.unique(arena[others]).tolist():
+    for a in find_distinct(arena[others])[0].tolist():
         of_arena, beside = others[arena[others] == a], writes[arena[writes] == a]
         hulls = _find_hulls(address, t.bytes, of_arena, beside)
         if hulls is None:
             return
         found.append((of_arena, beside, *hulls))
-    if sum(len(beside) * len(np.unique(low)) for _, beside, low, _ in found) > MANY:
+    if sum(len(beside) * len(find_distinct(low)[0]) for _, beside, low, _ in found) > MANY:
         raise Unprovable(f"the inputs need more than {MANY} rows: plan with --keep-inputs")
     for of_arena, beside, low, high in found:
         place = _place(of_arena)

@@ -19,6 +19,7 @@ from proofs.proving.lemmas.plan import merged
 from proofs.proving.obligations.arms import Accesses, Mask, Rows
 from proofs.proving.obligations.context import CALLER, Context, Loop, span
 from proofs.proving.obligations.rows import Batch, Place, call_for_each_row, false_rows
+from tmmu.core.columns import find_distinct
 from tmmu.core.vocabulary import Role
 from tmmu.plans.columns import IS_INPUT, ROLES
 
@@ -155,4 +156,4 @@ def _kept(context: Context, loop: Loop) -> Rows:
     for accesses in (context.reads, context.writes):
         tensor = accesses.tensor[span(accesses, loop.enter, loop.leave)]
         captured.append(tensor[context.writer[tensor] <= loop.enter])
-    return np.unique(np.concatenate([*captured, context.results[loop.leave]]))
+    return find_distinct(np.concatenate([*captured, context.results[loop.leave]]))[0]

@@ -26,6 +26,7 @@ from proofs.proving.obligations.rows import (
     format_calls,
     walk_chain,
 )
+from tmmu.core.columns import find_distinct
 from tmmu.plans.columns import Slots
 
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
@@ -87,7 +88,7 @@ def separate_slot_rows(context: StorageContext) -> Iterator[Batch]:
     for a, arena in enumerate(context.placement.arenas):
         if not arena.reuse:
             tenants = np.flatnonzero(slots.arena[slots.of] == a)
-            row = f"(slots_of_their_own {len(tenants)} {len(np.unique(slots.of[tenants]))})"
+            row = f"(slots_of_their_own {len(tenants)} {len(find_distinct(slots.of[tenants])[0])})"
             yield from batch_rows([(row, Place(storages=tenants[:2].tolist()))])
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.proving.lemmas.plan.chains import WIDTHS
+from tmmu.core.columns import find_distinct
 
 BATCH = 4000
 """Rows, or cells of chains, in one batch. Fewer cost more round trips, more cost the solver memory."""
@@ -151,7 +152,7 @@ def walk_chain(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Bat
     """
     low, high, group = _pieces(chain.bounds)
     starts = chain.bounds[group] == low
-    cuts = [*np.unique(low // BATCH, return_index=True)[1].tolist(), len(low)]
+    cuts = [*find_distinct(low // BATCH)[1].tolist(), len(low)]
     for first, last in pairwise(cuts):
         part = slice(first, last)
         lo, hi, groups = low[part].tolist(), high[part].tolist(), group[part].tolist()

@@ -103,6 +103,7 @@ class _Flattening(Rows):
         self.in_place = InPlace(source, module)
         self.is_shown = False
         self.denied: dict[str, str] = {}
+        self.exits: dict[str, str] = {}
         self.undecided: dict[UndecidedConstruct, None] = {}
 
     def plan(self) -> ForeignPlan:
@@ -153,7 +154,7 @@ class _Flattening(Rows):
             self.undecided[UndecidedConstruct("thread-local allocation", text)] = None
         return Reading(
             "XLA buffer assignment", ACCESSES_WORKED_OUT, tuple(assumptions), outside, approximations, donated,
-            denied=self.denied, undecided=tuple(self.undecided),
+            denied=self.denied, undecided=tuple(self.undecided), exits=self.exits,
         )  # fmt: skip
 
     def return_results(self, entry: Computation, root: Binding, parameters: list[Binding]) -> None:
@@ -171,6 +172,7 @@ class _Flattening(Rows):
                 continue  # neither has bytes
             if row is None or parameter is None:
                 raise self.refuse(f"the title aliases {format_place(index)}, and only one of the pair has bytes", last)
+            self.exits[self.building.tensors[parameter].name] = self.building.tensors[row].name
             if self.place(row) == self.place(parameter):
                 continue
             there, tensor = self.building.tensors[parameter], self.building.tensors[row]

@@ -47,6 +47,7 @@ SHARDING = (
     f"{PROPERTIES}sharding.py",
 )  # fmt: skip
 TOGETHER = (f"{UNIT}sharding_together.py", f"{UNIT}sharding_ranks.py", f"{COMMANDS}sharding_commands.py")
+SETS = (f"{UNIT}wrong_sets.py", f"{UNIT}sets_verdict.py", f"{PROPERTIES}plan_sets.py")
 GOLDEN = "tests/corpus/test_golden_traces.py"
 PLANNER = (
     "tests/unit/test_planner_plan.py", "tests/property/test_planned_plans.py", f"{PROPERTIES}second_planner.py", GOLDEN,
@@ -278,6 +279,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/sharding/rank_model.py": (f"{UNIT}sharding_steps.py", f"{UNIT}sharding_partitions.py", *SHARDING),
     "proofs/sharding/stages.py": (f"{UNIT}sharding_stages.py", *SHARDING),
     "proofs/sharding/loops.py": (f"{UNIT}sharding_loops.py", *SHARDING),
+    **{f"proofs/sets/{name}.py": SETS
+       for name in ("agreed", "calls", "members", "rows", "state", "violations")},
+    "proofs/verify/sets.py": (f"{UNIT}sets_verdict.py",),
+    **{f"tmmu/planner/sets/{name}.py": (f"{PREFIX}sets.py", f"{PROPERTIES}plan_sets.py")
+       for name in ("joint", "plan", "programs", "shares")},
+    "tmmu/plans/sets.py": (f"{UNIT}plans_sets.py",),
     "proofs/verify/export.py": (f"{UNIT}smtlib.py", f"{COMMANDS}second_opinion.py"),
     "tmmu/foundry/weights.py": (f"{UNIT}foundry_weights.py", f"{PROPERTIES}foundry_files.py"),
     **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py",) for name in ("dequantize", "tokenizer", "environment")},

@@ -17,7 +17,7 @@ from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.fixed import check_fixed
 from tmmu.planner.problem import AllocationProblem, Choices, Fixed
 from tmmu.planner.sets.programs import SetProgram
-from tmmu.planner.sets.shares import share_error
+from tmmu.planner.sets.shares import set_error, share_error
 from tmmu.planner.slots import assign_slots
 
 
@@ -62,8 +62,7 @@ def join_programs(programs: Sequence[SetProgram]) -> JointProblem:
     for other in programs[1:]:
         if other.arenas != first.arenas or other.problem.policy != first.problem.policy:
             names = [one.name for one in other.arenas] or ["none"]
-            raise share_error(
-                "of the set", f"{first.name} and {other.name} have different arenas ({', '.join(names)})",
+            raise set_error(f"{first.name} and {other.name} have different arenas ({', '.join(names)})",
                 "plan all programs of a set with one --arenas",
             )  # fmt: skip
     starts = [0, *accumulate(program.steps for program in programs)]

@@ -16,8 +16,8 @@ from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.patterns import match_pattern
 from tmmu.planner.plan import PreparedModel, assemble_plan
 from tmmu.planner.sets.joint import join_programs
-from tmmu.planner.sets.programs import SetProgram, of_model, of_plan, with_uses
-from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, share_error
+from tmmu.planner.sets.programs import SetProgram, find_exits, of_model, of_plan, with_uses
+from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, set_error
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import LAYOUTS, Agreement, PlanSet, SharedTensor, arenas_of
@@ -64,13 +64,16 @@ def plan_programs(
     tensors that cannot be shared, and the errors of `plan_memory`. O(N log N) for all programs together.
     """
     if layout not in LAYOUTS:
-        raise share_error("of the set", f"a set has no layout {layout}", f"plan it as {' or '.join(LAYOUTS)}")
+        raise set_error(f"a set has no layout {layout}", f"plan it as {' or '.join(LAYOUTS)}")
     with disable_collector():
         programs = [of_plan(plan, name) for name, plan in (planned or {}).items()]
         programs += [of_model(prepared, name) for name, prepared in models.items()]
         _check_names(programs)
         candidates = {program.name: program.candidates for program in programs}
-        groups = group_shared(wanted.share, candidates, [*wanted.equal, *_known_pairs(known)], _known_names(known))
+        pairs, names = [*wanted.equal, *_known_pairs(known)], _known_names(known)
+        groups = group_shared(wanted.share, candidates, pairs, names)
+        if more := find_exits(programs, groups):  # an exit that is shared by its own name is that of its entry
+            groups = group_shared(wanted.share, candidates, [*pairs, *more], names)
         programs = [with_uses(program, groups) for program in programs]
         joint = join_programs(programs)
         if planned:
@@ -92,7 +95,7 @@ def _check_names(programs: Sequence[SetProgram]) -> None:
     seen = set[str]()
     for program in programs:
         if program.name in seen:
-            raise share_error("of the set", f"two programs are named {program.name!r}", "rename one of the files")
+            raise set_error(f"two programs are named {program.name!r}", "rename one of the files")
         seen.add(program.name)
 
 

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import ArenaConfiguration, Model, Role, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Model, Role, Shares
+from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import PreparedModel, prepare_model
 from tmmu.planner.problem import AllocationProblem, Fixed, problem_of_plan
 from tmmu.planner.sets.shares import TensorOfProgram, share_error
@@ -74,12 +75,19 @@ class SetProgram:
 
 
 def of_model(prepared: PreparedModel, name: str) -> SetProgram:
-    """Return the program of a prepared model."""
+    """Return the program of a prepared model, in which no requested offset decides on in-place results yet."""
     return SetProgram(
         name, prepared.problem, prepared.arenas, prepared.tensors, prepared.dtypes,
         frozenset(prepared.steps.mutates.tolist()), frozenset(prepared.model.bindings.donated),
         max(1, len(prepared.steps)), prepared.fixed_at, prepared,
     )  # fmt: skip
+
+
+def prepare_program(
+    model: Model, arenas: tuple[ArenaConfiguration, ...], options: PlanOptions, policy: ArenaPolicy
+) -> PreparedModel:
+    """Return a prepared model for a set, in which every tensor may still be shared. As `prepare_model`."""
+    return prepare_model(model, arenas, options, policy, {tensor.name for tensor in model.tensors})
 
 
 def of_plan(plan: Plan, name: str) -> SetProgram:
@@ -91,6 +99,22 @@ def of_plan(plan: Plan, name: str) -> SetProgram:
         plan.allocation.dtypes, frozenset(plan.allocation.steps.mutates.tolist()),
         frozenset(plan.bindings.donated), max(1, len(plan.allocation.steps)), plan.origin.fixed, plan=plan,
     )  # fmt: skip
+
+
+def find_exits(
+    programs: Sequence[SetProgram], groups: Mapping[str, Sequence[TensorOfProgram]]
+) -> list[tuple[TensorOfProgram, TensorOfProgram]]:  # fmt: skip
+    """Return the entries whose exits are in another group, each with its exit."""
+    group_of = {end: name for name, ends in groups.items() for end in ends}
+    pairs = []
+    for program in programs:
+        for end in [end for end in group_of if end.program == program.name]:
+            row = program.rows[end.tensor]
+            exit_ = _find_exit(program, row) if program.is_callers(row) else None
+            other = TensorOfProgram(program.name, exit_) if exit_ is not None else end
+            if group_of.get(other, group_of[end]) != group_of[end]:
+                pairs.append((end, other))
+    return pairs
 
 
 def with_uses(program: SetProgram, groups: Mapping[str, Sequence[TensorOfProgram]]) -> SetProgram:
@@ -106,11 +130,10 @@ def with_uses(program: SetProgram, groups: Mapping[str, Sequence[TensorOfProgram
     if program.prepared is None:
         return replace(program, uses=uses)
     model, rows = program.prepared.model, program.rows
-    entries = {use.entry for use in uses.values() if use.entry is not None}
     kept = {use.entry for use in uses.values() if use.entry is not None and use.exit in (None, use.entry)}
     unchanged = {use.entry for use in uses.values() if use.entry is not None and use.exit is None}
     given = _with_kept(model, {rows[name] for name in kept}, unchanged)
-    if given is model and entries.isdisjoint(program.fixed_at):
+    if given is model and not program.fixed_at:
         return replace(program, uses=uses)
     shared = {name for use in uses.values() for name in use.names}
     prepared = prepare_model(

@@ -120,3 +120,8 @@ class _Groups:
 def share_error(name: str, what: str, fix: str) -> TmmuError:
     """Return the refusal of a shared tensor."""
     return TmmuError("INVALID_BINDING", what, place=f"shared tensor {name!r}", fix=fix, binding=name)
+
+
+def set_error(what: str, fix: str) -> TmmuError:
+    """Return the refusal of a set as a whole."""
+    return TmmuError("INVALID_BINDING", what, place="the plan set", fix=fix, binding="set")

@@ -67,7 +67,8 @@ def prove_all(
     -----
     A few milliseconds for each query, and a tenth of a second for each process: a minute for everything.
 
-    Raises ValueError if two lemmas have one name, or a lemma is not well formed.
+    Raises ValueError if two of these lemmas have one name. If the lemmas of a file make no proof, because one is not
+    well formed or its induction is none, all of that file are UNKNOWN, with the reason.
     """
     names = [lemma.name for family in families for lemma in family.lemmas]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -83,6 +84,12 @@ def prove_all(
 def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float) -> list[LemmaReport]:
     """Return the reports of one file."""
     reports = {lemma.name: LemmaReport(lemma.name, family.file, lemma.sentence, seeds) for lemma in family.lemmas}
+    try:
+        family.requests()
+    except ValueError as error:
+        for report in reports.values():
+            report.open.append(f"there is no proof: {error}")
+        return list(reports.values())
     for solver in solvers:
         for seed in range(seeds):
             failed = _failed(family, solver, seed, timeout_s)

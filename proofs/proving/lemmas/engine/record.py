@@ -1,8 +1,10 @@
 """Prove lemmas at use, and record the proofs so that they are not repeated every time.
 
-A record is a file in a folder. Its name is a digest of everything that the proofs depend on, the solver included, and
-it holds that digest and a word. If a record is missing, unreadable or has any other content, the lemmas are proved
-again. No fault of the folder can make an unproved lemma count, or stop a proof. spec: V4.3, V4.8
+A record is a file in a folder. Its name is a digest of everything that the proofs depend on: the sources that state the
+lemmas and make the requests from them, Python and the solver. It holds that digest and a word. So a record is found
+without making the requests, which takes as long as all else that verifies a small plan. If it is missing, unreadable or
+has any other content, the lemmas are proved again. No fault of the folder can make an unproved lemma count, or stop a
+proof. spec: V4.3, V4.8
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from proofs.proving.solvers import Solver
@@ -22,16 +25,24 @@ Requests = Mapping[str, Sequence[str]]
 
 
 def prove_unrecorded(
-    requests: Requests, text: str, version: str, timeout_s: float, folder: Path | None, start: Callable[[], Solver]
+    make: Callable[[], Requests],
+    text: str,
+    sources: Iterable[Path],
+    version: str,
+    timeout_s: float,
+    folder: Path | None,
+    start: Callable[[], Solver],
 ) -> dict[str, str]:
     """Prove lemmas that are not on record. Return the names of those that remain unproved, each with the reason.
 
     Parameters
     ----------
-    requests
-        The requests that prove each lemma. All have one record: a lemma uses those before it, and all are needed.
+    make
+        Makes the requests that prove each lemma. All have one record: a lemma uses those before it, and all are needed.
     text
         The definitions that a solver reads first.
+    sources
+        The files of Python that `make` and `text` come from.
     version
         The version that the solver in use states, because a record counts for one solver. "" if it does not start.
     timeout_s
@@ -42,13 +53,13 @@ def prove_unrecorded(
         Makes a solver that has read nothing, for lemmas that are not on record.
     """
     if not version:
-        return dict.fromkeys(requests, "the solver does not start")
-    digest = digest_of(requests, version, text)
+        return dict.fromkeys(make(), "the solver does not start")
+    digest = compute_digest(sources, version)
     if folder is not None and is_on_record(folder / digest, digest):
         return {}
     solver = start()
     try:
-        failed = prove(requests, solver, timeout_s, text)
+        failed = prove(make(), solver, timeout_s, text)
         same = solver.version == version
     finally:
         solver.close()
@@ -80,10 +91,13 @@ def prove(requests: Requests, solver: Solver, timeout_s: float, text: str) -> di
     return failed
 
 
-def digest_of(requests: Requests, version: str, text: str) -> str:
-    """Return the SHA-256 of all that the proofs depend on: definitions, requests as the solver reads them, version."""
-    parts = [version, text, *(request for each in requests.values() for request in each)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+def compute_digest(sources: Iterable[Path], version: str) -> str:
+    """Return the SHA-256 of all that the proofs depend on: the bytes of `sources`, Python, the solver's version."""
+    digest = hashlib.sha256(f"{version}\0{sys.version}\0".encode())
+    for path in sorted(sources):
+        content = path.read_bytes()
+        digest.update(f"{path.parent.name}/{path.name} {len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 def _content(digest: str) -> bytes:

@@ -2,9 +2,10 @@
 
 `chains` has the functions that are evaluated on plans, and `properties` states what they mean for each pair of cells.
 The files of lemmas lead from the one to the other. `clique_bound` shows why there cannot be fewer slots than storages
-live at one step, `merged` why one row may replace several, `bases` why aligned offsets suffice, and
-`hulls` why no write reaches an input. Verdicts on ranks rest on `cover`, and those on
-envelopes on `shrinking`. `at_use` proves all of them when they are first needed. spec: V4.3, V4.8
+live at one step, `merged` why one row may replace several, `bases` why aligned offsets suffice, and `hulls` why no
+write reaches an input. Verdicts on ranks rest on `cover`, those on envelopes on `shrinking`, and those on plan sets on
+`plan_sets`. `at_use` proves all of them when they are first needed.
+spec: V4.3, V4.8
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from proofs.proving.lemmas.plan import (
     layout,
     level,
     merged,
+    plan_sets,
     properties,
     shrinking,
     tenancy,
@@ -50,3 +52,5 @@ STATEMENTS: tuple[Statement, ...] = (
     *shrinking.STATEMENTS,
 )
 """The lemmas without lists."""
+SETS = plan_sets.LEMMAS
+"""The lemmas about the calls of a plan set."""

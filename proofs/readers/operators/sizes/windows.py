@@ -20,7 +20,7 @@ from proofs.readers.operators.sizes.call import (
     same_shape,
 )
 from tmmu.core.dims.expressions import Dim, bounds_of
-from tmmu.core.dims.operations import divide_up, quotient
+from tmmu.core.dims.operations import divide_up, minimum_of, quotient
 
 PADDINGS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 WINDOWS_BEGIN_IN_DATA_SINCE = 22
@@ -174,14 +174,11 @@ def _rounded_up(call: Call, spatial: Shape, over: SlidingWindow) -> Shape:
     for axis, dim in enumerate(spatial):
         stride = over.strides[axis]
         count = divide_up(_room(dim, over, axis), stride) + 1
-        # The last window begins at (count - 1) * stride: behind the data and the padding before it, it does not count.
-        behind = bounds_of((count - 1) * stride - (dim + over.pads[axis]))
-        if behind.high >= 0:
+        begin = divide_up(dim + over.pads[axis], stride)  # windows that begin in the data, or in the padding before it
+        if bounds_of(count - begin).high > 0:
             if call.since < WINDOWS_BEGIN_IN_DATA_SINCE or call.node.op_type == "LpPool":
                 raise NotKnown("the text does not say whether a window may begin in the padding behind the data")
-            if behind.low < 0:
-                raise NotKnown("whether the last window begins in the padding depends on the shape")
-            count = count - 1
+            count = minimum_of(count, begin)
         found.append(_counted(count, dim, over, axis))
     return tuple(found)
 

@@ -1,0 +1,233 @@
+"""The verdict on a plan set: its programs, each with its own verdict, in one memory, after every sequence of calls.
+
+A set is the folder of a manifest, or the plans of a command line in which names are shared. A contradiction is REFUTED
+with what differs, or with calls, step and bytes; a plan that is missing or not proved, and a row that a solver does not
+discharge, is UNKNOWN. spec: PS4.1 to PS4.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from proofs.definition.violations import Discharge, Obligation, obligations_discharged
+from proofs.readers.donation import unmatched_patterns
+from proofs.sets.agreed import agree_by_names
+from proofs.sets.members import SetMember
+from proofs.sets.rows import SetOutcome, prove_set
+from proofs.sets.state import find_never_ready, find_state
+from proofs.sets.violations import find_violations
+from proofs.verify.checks import Subject
+from proofs.verify.options import Disagreement, Options
+from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
+from tmmu.core.flags import stem_of_plan
+from tmmu.core.output import count_noun, list_names
+from tmmu.plans import sets
+from tmmu.plans.gate import StatedBuffers, StatedPlan
+from tmmu.plans.sections import Membership
+from tmmu.plans.sets import Agreement, PlanSet
+
+OBLIGATIONS = obligations_discharged(Discharge.OF_SET)
+"""The obligations that the verdict on a set lists."""
+COMPARED = (
+    Obligation.ONE_SET, Obligation.EVERY_PROGRAM, Obligation.STATE_IS_WRITTEN_FIRST, Obligation.EACH_PROGRAM,
+)  # fmt: skip
+"""Those that are compared, and not evaluated by a solver."""
+NOTHING_ASSUMED: dict[str, Any] = {
+    "execution": "programs run one at a time, and their steps one after another",
+    **{key: {} for key in ("dims", "ranges", "steps", "shapes", "values", "defaults", "overwritten_inputs", "bases")},
+    **{key: [] for key in ("donated", "believed_operators", "arenas", "devices", "rules")},
+    "trusted_shapes": False, "stated_sizes": {}, "assumed_sizes": {},
+}  # fmt: skip
+"""The assumptions of a verdict that rests on no plan."""
+AT_MOST = 20
+"""Violations that are looked for."""
+
+
+@dataclass(frozen=True)
+class SharedNames:
+    """What the command line says of plans without a manifest: the names that they share, and what is initial."""
+
+    shared: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JudgedPlan:
+    """A plan that may belong to a set: its file, what was read, and its verdict."""
+
+    path: str
+    stated: StatedPlan | StatedBuffers
+    verdict: Verdict
+
+    def member(self, name: str) -> SetMember:
+        """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
+        if isinstance(self.stated, StatedBuffers):
+            raise Disagreement(f"{self.path}: the plan states lifetimes and no steps, and so no calls")
+        subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
+        exits = {} if self.stated.reading is None else self.stated.reading.exits
+        return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"], exits)
+
+
+def verdicts(
+    plans: Sequence[JudgedPlan], manifests: Mapping[str, PlanSet], names: SharedNames, options: Options
+) -> Iterator[Verdict]:
+    """Yield the verdict on each set: that of each folder with a manifest, and that of all plans if names are shared.
+
+    Plans of one agreement whose manifest is not given have a verdict as well, which is UNKNOWN: they are no set.
+    """
+    by_path = {plan.path: plan for plan in plans}
+    covered = set[str]()
+    for folder, manifest in manifests.items():
+        paths = {name: sets.plan_path(folder, name) for name in manifest.agreement.programs}
+        found = {name: by_path[path] for name, path in paths.items() if path in by_path}
+        covered.update(paths.values())
+        yield _of_manifest(folder, manifest, found, options)
+    if names.shared:
+        yield _of_names(plans, names, options)
+        return
+    orphans: dict[bytes, list[JudgedPlan]] = {}
+    for plan in plans:
+        stated = membership(plan.stated)
+        if stated is not None and plan.path not in covered:
+            orphans.setdefault(stated.digest, []).append(plan)
+    for group in orphans.values():
+        if len(group) > 1:
+            verdict = _empty(f"set of {list_names([plan.path for plan in group])}", group, {})
+            _leave_open(verdict, {Obligation.ONE_SET: f"no {sets.MANIFEST} is given: give the folder of the set"})
+            yield verdict
+
+
+def membership(stated: StatedPlan | StatedBuffers) -> Membership | None:
+    """Return the set that a plan states, or None."""
+    return stated.plan.membership if isinstance(stated, StatedPlan) else None
+
+
+def misspelt(plans: Sequence[JudgedPlan], patterns: Sequence[str]) -> list[str]:
+    """Return donated names that are in none of the plans. spec: C1.6"""
+    donated = {name for plan in plans for name in plan.verdict.assumptions.get("donated", ())}
+    return unmatched_patterns(patterns, donated) if plans else []
+
+
+def _of_manifest(folder: str, manifest: PlanSet, found: Mapping[str, JudgedPlan], options: Options) -> Verdict:
+    """Return the verdict on the set of a folder. spec: PS4.1, PS4.2"""
+    verdict = _empty(folder, list(found.values()), _facts(manifest.agreement))
+    missing = [name for name in manifest.agreement.programs if name not in found]
+    if missing:
+        _leave_open(verdict, {Obligation.EVERY_PROGRAM: f"no plan of {list_names(missing)}"})
+        return verdict
+    members = [plan.member(name) for name, plan in found.items()]
+    _decide(verdict, members, manifest.agreement, manifest, list(found.values()), options)
+    return verdict
+
+
+def _of_names(plans: Sequence[JudgedPlan], names: SharedNames, options: Options) -> Verdict:
+    """Return the verdict on plans in which names are shared. Raises `Disagreement`. spec: PS4.4"""
+    programs: dict[str, JudgedPlan] = {}
+    for plan in plans:
+        stem = stem_of_plan(plan.path)
+        number = 2
+        name = stem
+        while name in programs:
+            name, number = f"{stem}-{number}", number + 1
+        programs[name] = plan
+    members = [plan.member(name) for name, plan in programs.items()]
+    try:
+        agreement = agree_by_names(members, names.shared, names.initial)
+    except ValueError as error:
+        raise Disagreement(str(error)) from None
+    verdict = _empty(f"set of {', '.join(plan.path for plan in plans)}", plans, _facts(agreement))
+    _decide(verdict, members, agreement, None, plans, options)
+    return verdict
+
+
+def _facts(agreement: Agreement) -> dict[str, Any]:
+    """Return what the verdict rests on beside its plans: what is shared, what is initial, and what is called before."""
+    return {
+        "programs": list(agreement.programs),
+        "shared": [
+            {
+                "name": one.name, "arena": one.arena, "offset": one.offset, "bytes": one.bytes, "dtype": one.dtype,
+                "initial": one.is_initial, "uses": {program: use._asdict() for program, use in one.uses.items()},
+            }
+            for one in agreement.shared
+        ],
+        "initial": [one.name for one in agreement.shared if one.is_initial],
+        "called_before": {},
+    }  # fmt: skip
+
+
+def _empty(name: str, plans: Sequence[JudgedPlan], facts: dict[str, Any]) -> Verdict:
+    """Return a verdict that is open, with the assumptions of all its plans."""
+    first: dict[str, Any] = dict(NOTHING_ASSUMED)
+    for plan in plans:
+        for key, value in plan.verdict.assumptions.items():
+            mine = first.get(key)
+            if isinstance(value, dict) and isinstance(mine, dict) and key != "overwritten_inputs":
+                first[key] = mine | value
+            elif isinstance(value, list) and isinstance(mine, list):
+                first[key] = mine + [each for each in value if each not in mine]
+        first["trusted_shapes"] |= plan.verdict.assumptions["trusted_shapes"]
+    scope = f"as a set of {count_noun(len(facts.get('programs', plans)), 'program')}, called in any order"
+    return Verdict(name, UNKNOWN, EXITS[UNKNOWN], scope, assumptions=first | facts)
+
+
+def _leave_open(verdict: Verdict, reasons: Mapping[Obligation, str]) -> None:
+    """Leave obligations open, and with them all others."""
+    verdict.obligations = [
+        {"name": name, "verdict": UNKNOWN, "detail": reasons.get(name, "not reached")} for name in OBLIGATIONS
+    ]
+    verdict.notes = [f"{name}: {text}" for name, text in reasons.items()]
+
+
+def _decide(
+    verdict: Verdict,
+    members: Sequence[SetMember],
+    agreement: Agreement,
+    manifest: PlanSet | None,
+    plans: Sequence[JudgedPlan],
+    options: Options,
+) -> None:
+    """Refute the set if anything false is found; else let solvers prove it, and conclude."""
+    found = list(islice(find_violations(members, agreement, manifest), AT_MOST))
+    if found:
+        refute(verdict, found, OBLIGATIONS)
+        return
+    state = find_state(members, agreement)
+    _, before = find_never_ready(state, [member.name for member in members])
+    verdict.assumptions["called_before"] = before
+    outcomes = {
+        solver: prove_set(members, agreement, state, solver, options.solving.timeout)
+        for solver in options.solving.solvers
+    }
+    reasons: dict[Obligation, str] = {}
+    for solver, outcome in outcomes.items():
+        for name, reason in outcome.open.items():
+            reasons.setdefault(name, f"{solver}: {reason}")
+    unproved = [plan for plan in plans if plan.verdict.verdict != PROVED]
+    if unproved:
+        reasons[Obligation.EACH_PROGRAM] = f"{unproved[0].path} is {unproved[0].verdict.verdict}"
+    _conclude(verdict, outcomes, reasons)
+
+
+def _conclude(verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Mapping[Obligation, str]) -> None:
+    """List each obligation with its rows; PROVED if none is open. Nothing without a row is called proved."""
+    first = next(iter(outcomes.values()))
+    for name in OBLIGATIONS:
+        answer = UNKNOWN if name in reasons else PROVED
+        entry: dict[str, Any] = {"name": name, "verdict": answer, "detail": reasons.get(name, "")}
+        if name in COMPARED:
+            entry["detail"] = entry["detail"] or "by comparison"
+        else:
+            entry["rows"] = first.rows.get(name, 0)
+            entry["solvers"] = {solver: UNKNOWN if name in one.open else PROVED for solver, one in outcomes.items()}
+        verdict.obligations.append(entry)
+    holding = [entry for entry in verdict.obligations if entry["verdict"] == PROVED]
+    verdict.compared = [entry["name"] for entry in holding if entry["name"] in COMPARED]
+    verdict.proved = [entry["name"] for entry in holding if entry.get("rows")]
+    verdict.not_looked_at = {entry["name"]: "no rows" for entry in holding if entry.get("rows") == 0}
+    verdict.notes = [f"{name}: {text}" for name, text in reasons.items()]
+    if not reasons:
+        verdict.verdict, verdict.exit = PROVED, EXITS[PROVED]

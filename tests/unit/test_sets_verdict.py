@@ -1,0 +1,158 @@
+"""The verdict on a plan set: PROVED only as a whole, UNKNOWN without a part, REFUTED with what differs.
+
+spec: PS1.9, PS2.3, PS4.1, PS4.2, PS4.3, PS4.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from proofs.definition.violations import Obligation
+from proofs.sets.rows import SetOutcome
+from proofs.verify import sets
+from proofs.verify.conclusion import claims_of
+from proofs.verify.options import Disagreement, Options
+from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict, absent
+from tests.support.set_models import cache_program, other_program, prepared
+from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
+from tmmu.plans import file, text
+from tmmu.plans.sections import Membership, Plan
+from tmmu.plans.sets import PlanSet, plan_path
+
+MADE = plan_programs(
+    prepared(prefill=cache_program([64, 64]), decode=cache_program([8, 8])), SetOptions(("cache", "w")), "packed"
+)
+
+
+def judged(path: str, plan: Plan, verdict: str = PROVED) -> JudgedPlan:
+    """A plan with a verdict that was given before."""
+    stated = file.require_steps(file.decode(file.encode(plan)))
+    assumed = sets.NOTHING_ASSUMED | {"donated": list(plan.bindings.donated)}
+    return JudgedPlan(path, stated, Verdict(path, verdict, 0, "", assumptions=assumed, claims=claims_of(plan)))
+
+
+def verdict_on(
+    made: PlannedSet = MADE, plans: Mapping[str, Plan] | None = None, manifest: PlanSet | None = None, **given: Any
+) -> Verdict:
+    """The verdict on the set in a folder, in which some plans are others, or not there."""
+    found = [judged(plan_path("session", name), plan, **given) for name, plan in (plans or made.plans).items()]
+    manifests = {"session": manifest or made.plan_set}
+    (verdict,) = sets.verdicts(found, manifests, SharedNames(), Options())
+    return verdict
+
+
+def said(verdict: Verdict) -> dict[str, str]:
+    return {entry["name"]: entry["verdict"] for entry in verdict.obligations}
+
+
+def test_a_whole_set_is_proved() -> None:
+    verdict = verdict_on()
+    assert (verdict.verdict, verdict.exit, verdict.line) == (
+        PROVED, 0, "PROVED session as a set of 2 programs, called in any order",
+    )  # fmt: skip
+    assert set(said(verdict).values()) == {PROVED}
+    assert verdict.proved == ["shared_at_one_place", "state_is_untouched", "state_is_returned"]
+    assert verdict.compared == ["one_set", "every_program", "state_is_written_first", "each_program"]
+    assert (verdict.assumptions["initial"], verdict.assumptions["called_before"]) == (["cache", "w"], {})
+    assert verdict.assumptions["donated"] == ["cache"]
+
+
+def test_without_a_plan_and_without_the_manifest_it_is_unknown() -> None:
+    part = verdict_on(plans={"decode": MADE.plans["decode"]})
+    assert (part.verdict, part.exit, part.notes) == (UNKNOWN, 3, ["every_program: no plan of prefill"])
+    assert verdict_on(plans={}, made=replace(MADE, plans={})).verdict == UNKNOWN
+    both = [judged(f"{name}.cbor", plan) for name, plan in MADE.plans.items()]
+    (orphans,) = sets.verdicts(both, {}, SharedNames(), Options())
+    assert (orphans.verdict, said(orphans)["one_set"]) == (UNKNOWN, UNKNOWN)
+    assert list(sets.verdicts(both[:1], {}, SharedNames(), Options())) == []
+
+
+def test_a_plan_that_is_not_proved_leaves_the_set_open() -> None:
+    verdict = verdict_on(verdict=UNKNOWN)
+    assert (verdict.verdict, said(verdict)["each_program"]) == (UNKNOWN, UNKNOWN)
+    assert said(verdict)["state_is_untouched"] == PROVED
+
+
+@pytest.mark.parametrize("rows", [SetOutcome({}, {Obligation.STATE_IS_UNTOUCHED: "no answer"}), SetOutcome({})])
+def test_what_a_solver_does_not_discharge_is_open_and_nothing_without_a_row_is_proved(
+    rows: SetOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sets, "prove_set", lambda *_: rows)
+    verdict = verdict_on()
+    assert verdict.verdict == (UNKNOWN if rows.open else PROVED)
+    assert verdict.proved == []
+    assert said(verdict)["state_is_untouched"] == (UNKNOWN if rows.open else PROVED)
+
+
+def _smaller(manifest: PlanSet) -> PlanSet:
+    arenas = tuple(arena._replace(bytes=1) for arena in manifest.agreement.arenas)
+    return replace(manifest, agreement=replace(manifest.agreement, arenas=arenas, shared=()))
+
+
+DECODE = MADE.plans["decode"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "manifest", "field"),
+    [
+        (replace(DECODE, membership=None), MADE.plan_set, "set.digest"),
+        (replace(DECODE, membership=Membership("decode", bytes(32))), MADE.plan_set, "set.digest"),
+        (replace(DECODE, membership=MADE.plan_set.membership("prefill")), MADE.plan_set, "set.digest"),
+        (DECODE, replace(MADE.plan_set, members={**MADE.plan_set.members, "decode": bytes(32)}), "file_digest"),
+        (DECODE, _smaller(MADE.plan_set), "set.digest"),
+    ],
+)
+def test_a_plan_of_another_set_is_refuted_with_both_values(plan: Plan, manifest: PlanSet, field: str) -> None:
+    verdict = verdict_on(plans={**MADE.plans, "decode": plan}, manifest=manifest)
+    assert verdict.witness is not None
+    assert (verdict.verdict, verdict.witness["obligation"], verdict.witness["field"]) == (REFUTED, "one_set", field)
+    assert verdict.witness["stated"] != verdict.witness["recomputed"]
+
+
+def test_a_manifest_that_states_too_small_an_arena_is_refuted() -> None:
+    small = _smaller(MADE.plan_set)
+    plans = {name: replace(plan, membership=small.membership(name)) for name, plan in MADE.plans.items()}
+    members = {name: file.compute_hashes(plan)["file_digest"] for name, plan in plans.items()}
+    verdict = verdict_on(plans=plans, manifest=replace(small, members=members))
+    assert verdict.witness is not None
+    assert (verdict.verdict, verdict.witness["field"]) == (REFUTED, "arena parameters")
+
+
+def test_an_activation_over_state_is_refuted_with_calls_and_bytes() -> None:
+    """The same programs planned apart: what one of them computes is over what the other keeps."""
+    alone = plan_programs(prepared(other=other_program([64, 64])), SetOptions(), "packed").plans["other"]
+    plans = [judged("a.cbor", MADE.plans["prefill"]), judged("b.cbor", DECODE), judged("c.cbor", alone)]
+    (verdict,) = sets.verdicts(plans, {}, SharedNames(("cache", "w"), ("cache",)), Options())
+    assert verdict.witness is not None
+    assert (verdict.verdict, verdict.witness["obligation"]) == (REFUTED, "state_is_untouched")
+    assert verdict.witness["first_byte"] is not None
+    assert "c" in verdict.witness["programs"]
+
+
+def test_names_that_fit_nothing_and_plans_without_steps_are_errors_of_the_command_line() -> None:
+    plans = [judged(f"{name}.cbor", plan) for name, plan in MADE.plans.items()]
+    with pytest.raises(Disagreement, match="--shared kache"):
+        list(sets.verdicts(plans, {}, SharedNames(("kache",)), Options()))
+    lifetimes = file.pass_gate(text.read(b"tmmu-plan-text 1\narena a 8\nbuffer b 8 a 0 live 0 1\n", "b.plan.txt"))
+    buffers = JudgedPlan("b.plan.txt", lifetimes, Verdict("b.plan.txt", PROVED, 0, ""))
+    with pytest.raises(Disagreement, match="lifetimes and no steps"):
+        list(sets.verdicts([*plans, buffers], {}, SharedNames(("cache",)), Options()))
+    assert sets.membership(lifetimes) is None
+    assert sets.misspelt(plans, ["cache", "kache"]) == ["kache"]
+
+
+def test_two_plans_of_one_name_are_two_programs() -> None:
+    plans = [judged(f"{folder}/m.cbor", MADE.plans["prefill"]) for folder in "ab"]
+    (verdict,) = sets.verdicts(plans, {}, SharedNames(("cache", "w"), ("cache",)), Options())
+    assert (verdict.verdict, verdict.assumptions["programs"]) == (PROVED, ["m", "m-2"])
+
+
+def test_a_plan_by_itself_says_that_its_set_was_not_looked_at() -> None:
+    assert "program of a set" in absent(DECODE, Options())["set"]
+    assert "set" not in absent(DECODE, Options(in_set=True))
+    assert "set" not in absent(replace(DECODE, membership=None), Options())

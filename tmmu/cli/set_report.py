@@ -1,0 +1,106 @@
+"""A plan set for people and programs: what is shared, arenas beside their lower bounds, and what calls must keep to.
+
+`tmmu plan` and `tmmu show` print it. spec: PS3.5, C2.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tmmu.cli.show_report import document as plan_document
+from tmmu.core.output import count_noun, format_size, list_names
+from tmmu.plans import metrics
+from tmmu.plans.sections import Plan
+from tmmu.plans.sets import PlanSet, SharedTensor, SharedUse, footprints, live_peaks
+
+LISTED = 8
+"""The most shared tensors that are listed with their places."""
+
+
+def document(plan_set: PlanSet, plans: Mapping[str, Plan]) -> dict[str, Any]:
+    """Return a set for programs: its arenas, what is shared, and each plan with its tensors."""
+    peaks = live_peaks(plan_set.agreement, plans)
+    return {
+        "layout": plan_set.layout,
+        "arenas": [
+            {
+                "name": arena.name, "footprint_bytes": arena.bytes, "alignment": arena.alignment,
+                "peak_live_bytes": peaks[arena.name],
+            }
+            for arena in plan_set.agreement.arenas
+        ],
+        "shared": [shared_record(one) for one in plan_set.agreement.shared],
+        "programs": [
+            {"name": name, **plan_document(plan), "tensors": metrics.tensor_records(plan)}
+            for name, plan in plans.items()
+        ],
+    }  # fmt: skip
+
+
+def shared_record(one: SharedTensor) -> dict[str, Any]:
+    """Return a shared tensor for programs."""
+    return {
+        "name": one.name, "arena": one.arena, "offset": one.offset, "bytes": one.bytes, "alignment": one.alignment,
+        "dtype": one.dtype, "initial": one.is_initial, "weight": one.is_weight,
+        "uses": {program: use._asdict() for program, use in one.uses.items()},
+    }  # fmt: skip
+
+
+def lines(plan_set: PlanSet, plans: Mapping[str, Plan]) -> Iterator[str]:
+    """Yield what programs share, each arena beside its bound and the needs of each program, and what comes first."""
+    shared, peaks = plan_set.agreement.shared, live_peaks(plan_set.agreement, plans)
+    alone: dict[str, list[int]] = {}
+    for plan in plans.values():
+        for name, end in footprints(plan).items():
+            alone.setdefault(name, []).append(end)
+    states = [one for one in shared if not one.is_weight]
+    weights = [one for one in shared if one.is_weight]
+    for what, found in (("state", states), ("weights", weights)):
+        if found:
+            names = list_names([one.name for one in found])
+            yield f"  shared {what}: {names}, {format_size(sum(one.bytes for one in found))} once"
+    for one in states[:LISTED]:
+        ways = [f"{program} {describe_use(use)}" for program, use in one.uses.items()]
+        yield f"    {one.name}: {one.bytes} bytes at {one.arena}:{one.offset}, {', '.join(ways)}"
+    if len(states) > LISTED:
+        yield f"    and {len(states) - LISTED} more"
+    for arena in plan_set.agreement.arenas:
+        if not arena.bytes:
+            continue
+        peak = peaks[arena.name]
+        ratio = f", peak live {peak}, ratio {arena.bytes / peak:.3f}" if peak else ""
+        each = alone.get(arena.name, [])
+        own = f"; {count_noun(len(each), 'program')}, each by itself {sum(each)}" if len(each) > 1 else ""
+        yield f"  {arena.name}: footprint {arena.bytes} ({format_size(arena.bytes)}){ratio}{own}"
+    yield from _calls(shared)
+
+
+def describe_use(use: SharedUse) -> str:
+    """Return how a program uses a shared tensor.
+
+    >>> from tmmu.plans.sets import SharedUse
+    >>> describe_use(SharedUse("a", "b")), describe_use(SharedUse("a", "a"))
+    ('reads a, returns b', 'changes a')
+    >>> describe_use(SharedUse("a")), describe_use(SharedUse(None, "b"))
+    ('reads a', 'writes b')
+    """
+    if use.entry is None:
+        return f"writes {use.exit}"
+    if use.exit is None:
+        return f"reads {use.entry}"
+    return f"changes {use.entry}" if use.entry == use.exit else f"reads {use.entry}, returns {use.exit}"
+
+
+def _calls(shared: Sequence[SharedTensor]) -> Iterator[str]:
+    """Yield which state the caller writes before the first call, and which program must be called before another."""
+    initial = [one.name for one in shared if one.is_initial]
+    if initial:
+        yield f"  initial: {list_names(initial)} (the caller writes them before the first call)"
+    late: Mapping[str, list[str]] = {
+        one.name: [program for program, use in one.uses.items() if use.entry is None]
+        for one in shared
+        if not one.is_initial
+    }
+    for name, programs in late.items():
+        yield f"  {name}: written by {list_names(programs)} before any other program reads it"
