@@ -14,7 +14,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.cli.run_options import CallOptions, RunOptions, call_options, compute_options
+from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.core.flags import (
@@ -67,7 +67,6 @@ def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
 @click.argument("target", type=FileOrSet((*MODEL_SUFFIXES, *PLAN_SUFFIXES)), metavar="MODEL|PLAN|SET")
 @click.option("--plan", "path", type=plan_file, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
 @compute_options
-@call_options
 @binding_option(
     "--dim", "The size of a dimension, or one for each batch in turn: seq=4,8,16 [the plan's own, or largest]."
 )
@@ -87,7 +86,6 @@ def run(
     target: str,
     path: str | None,
     computing: RunOptions,
-    called: CallOptions,
     batches: BatchBindings,
     address_token: bytes | None,
     output: str | None,
@@ -114,9 +112,11 @@ def run(
 
         given = (path, output, address_token, computing.inputs, computing.batches)
         if any(each is not None for each in given) or batches.sizes or batches.bindings != Bindings():
-            raise click.UsageError("--plan, -o, --inputs, --batches, bindings and tokens are for one program, not a set")
-        return run_set.run_set(target, computing, called, files, style)
-    if called.is_given:
+            raise click.UsageError(
+                "--plan, -o, --inputs, --batches, bindings and tokens are for one program, not a set"
+            )
+        return run_set.run_set(target, computing, files, style)
+    if computing.calls is not None or computing.models:
         raise click.UsageError("--calls and --model go with a plan set")
     if computing.kernels == "onnxruntime":
         require_package("onnxruntime", "--kernels onnxruntime", "judges")

@@ -36,35 +36,11 @@ def _models(_context: object, _parameter: object, texts: tuple[str, ...]) -> dic
 
 
 @dataclass(frozen=True)
-class CallOptions:
-    """The calls of a plan set, as text, and the model of each program, where models compute."""
-
-    calls: str | None = None
-    models: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there is anything that is for plan sets only."""
-        return self.calls is not None or bool(self.models)
-
-
-call_options = gather_options(
-    "called",
-    CallOptions,
-    click.option(
-        "--calls", metavar="CALLS",
-        help="Of a plan set: the programs to call, in order, as in prefill,decode*3 [each once].",
-    ),
-    click.option(
-        "--model", "models", multiple=True, callback=_models, metavar="PROGRAM=FILE",
-        help="Of a plan set: the ONNX model of a program, whose kernels then compute.",
-    ),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
 class RunOptions:
-    """The kernels, their seed and arrays, how often they run, and whether stale reads are searched for."""
+    """The kernels, their seed and arrays, how often they run, and whether stale reads are searched for.
+
+    Of a plan set also its calls, as text, and the model of each program, where models compute.
+    """
 
     kernels: str | None
     sanitize: bool
@@ -72,6 +48,8 @@ class RunOptions:
     batches: int | None
     inputs: str | None
     random_weights: bool = False
+    calls: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -120,5 +98,18 @@ compute_options = gather_options(
     click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz)."),
     click.option(
         "--random-weights", is_flag=True, help="Draw weights from --seed where the file of their data is missing."
+    ),
+    click.option(
+        "--calls",
+        metavar="CALLS",
+        help="Of a plan set: the programs to call, in order, as in prefill,decode*3 [each once].",
+    ),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        callback=_models,
+        metavar="PROGRAM=FILE",
+        help="Of a plan set: the ONNX model of a program, whose kernels then compute.",
     ),
 )

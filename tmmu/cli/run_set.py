@@ -6,7 +6,6 @@ outputs are compared. spec: SIM9.1 to SIM9.7, U5.23
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
-from tmmu.cli.run_options import CallOptions, RunOptions
+from tmmu.cli.run_options import RunOptions
 from tmmu.core.extras import require_package
 from tmmu.core.output import count_noun, format_json, list_names, print_lines, print_text
 from tmmu.core.progress import Doing, progress
@@ -82,25 +81,25 @@ class CallResult:
     difference: Difference | None = None
 
 
-def run_set(folder: str, computing: RunOptions, called: CallOptions, files: RecordOptions, style: str) -> int:
+def run_set(folder: str, computing: RunOptions, files: RecordOptions, style: str) -> int:
     """Run the calls of a set, print the result, and return the exit code. Raises `TmmuError` and UsageError."""
     from tmmu.tasks.opened_sets import open_set
 
     if replace(files, events=None).is_recorded:
         raise click.UsageError("of the records, only --events is for a plan set")
     opened = open_set(folder)
-    calls = parse_calls(called.calls, opened.manifest.agreement.programs)
-    computing = _choose_kernels(computing, called, opened)
+    calls = parse_calls(computing.calls, opened.manifest.agreement.programs)
+    computing = _choose_kernels(computing, opened)
     if files.events is not None:
         computing = replace(computing, sanitize=True)  # a log states which call wrote what a read found
-    options.check_apart(*opened.paths.values(), *called.models.values(), files.events)
+    options.check_apart(*opened.paths.values(), *computing.models.values(), files.events)
     with progress(folder) as doing:
         try:
-            members = {name: _member(name, opened, computing, called.models) for name in opened.plans}
+            members = {name: _member(name, opened, computing) for name in opened.plans}
         except Corrupted as error:
             found, why = [CallResult(calls[0], SimulationReport(error.corruption, 0, [], []))], None
         else:
-            judge, why = _judge(opened, members, called)
+            judge, why = _judge(opened, members, computing.models)
             found = list(_run_calls(opened, members, calls, computing, files.events, judge, doing))
     if style == "json":
         print_text(format_json(_document(opened, computing, found, why)))
@@ -109,29 +108,30 @@ def run_set(folder: str, computing: RunOptions, called: CallOptions, files: Reco
     return _exit_code(found)
 
 
-def _choose_kernels(computing: RunOptions, called: CallOptions, opened: OpenedSet) -> RunOptions:
+def _choose_kernels(computing: RunOptions, opened: OpenedSet) -> RunOptions:
     """Return the options with the kernels that compute: stand-ins unless every program has its model."""
-    unknown = sorted(called.models.keys() - opened.plans.keys())
-    lacking = sorted(opened.plans.keys() - called.models.keys())
+    unknown = sorted(computing.models.keys() - opened.plans.keys())
+    lacking = sorted(opened.plans.keys() - computing.models.keys())
     if unknown:
         raise click.UsageError(f"--model {unknown[0]}: the set has the programs {list_names(list(opened.plans))}")
-    if called.models and lacking:
+    if computing.models and lacking:
         raise click.UsageError(f"--model: name the models of all programs; {list_names(lacking)} has none")
-    kernels = computing.kernels or ("onnx" if called.models else "hash")
-    if kernels != "hash" and not called.models:
+    kernels = computing.kernels or ("onnx" if computing.models else "hash")
+    if kernels != "hash" and not computing.models:
         raise click.UsageError(f"--kernels {kernels} needs the models: --model PROGRAM=FILE")
     if kernels == "onnxruntime":
         require_package("onnxruntime", "--kernels onnxruntime", "judges")
     return replace(computing, kernels=kernels)
 
 
-def _member(name: str, opened: OpenedSet, computing: RunOptions, models: Mapping[str, str]) -> Member:
+def _member(name: str, opened: OpenedSet, computing: RunOptions) -> Member:
     """Return a program with its kernels. Raises `Corrupted` if its plan is not one of its model."""
     from tmmu.plans.shapes import at_shape, shape_of
 
     plan = opened.plans[name]
     given_up = frozenset() if plan.provenance is None else frozenset(plan.bindings.donated)
     program = PlanProgram(at_shape(plan, shape_of(plan, {})), given_up)
+    models = computing.models
     if name not in models:
         return Member(find_state(name, program, opened.manifest.agreement))
     from tmmu.onnx import resolve
@@ -149,17 +149,17 @@ def _member(name: str, opened: OpenedSet, computing: RunOptions, models: Mapping
 
 
 def _judge(
-    opened: OpenedSet, members: Mapping[str, Member], called: CallOptions
+    opened: OpenedSet, members: Mapping[str, Member], models: Mapping[str, str]
 ) -> tuple[SessionCalls | None, str | None]:
     """Return onnxruntime's own calls, or the reason why they are not compared (None without models)."""
-    if not called.models or any(member.kernels is None for member in members.values()):
+    if not models or any(member.kernels is None for member in members.values()):
         return None, None
     try:
         from tmmu.simulator.onnxruntime_calls import SessionCalls
     except ImportError:
         return None, "onnxruntime is not installed (pip install 'tmmu[judges]')"
     try:
-        return SessionCalls(opened.manifest.agreement, called.models), None
+        return SessionCalls(opened.manifest.agreement, models), None
     except Exception as error:  # onnxruntime raises exceptions of any kind over a model that it cannot load
         return None, f"onnxruntime cannot load a model ({str(error).splitlines()[0][:120]})"
 
@@ -210,7 +210,8 @@ def _compare(judge: SessionCalls, member: Member, report: SimulationReport) -> D
     from tmmu.simulator.onnxruntime_calls import compare
 
     model, kernels = member.model, member.kernels
-    assert model is not None and kernels is not None
+    assert model is not None
+    assert kernels is not None
     rows = {tensor: t for t, tensor in enumerate(member.state.program.names)}
     inputs = {name: decode(kernels.given(rows[name]), model.sizes[name]) for name in model.inputs if name in rows}
     outputs = judge.call(member.state.name, inputs)
@@ -257,7 +258,8 @@ def _used(opened: OpenedSet, found: Sequence[CallResult]) -> Iterator[tuple[str,
 
 def _text(opened: OpenedSet, computing: RunOptions, found: Sequence[CallResult], why: str | None) -> Iterator[str]:
     verdict, last = _verdict(found), found[-1]
-    seeds = f"seed {computing.seed}" if len(found) == 1 else f"seeds {computing.seed} to {computing.seed + len(found) - 1}"
+    end = computing.seed + len(found) - 1
+    seeds = f"seed {computing.seed}" if len(found) == 1 else f"seeds {computing.seed} to {end}"
     if (corruption := last.report.corruption) is not None:
         yield f"CORRUPTED {opened.folder}: call {len(found)}, {last.name}: {corruption.text}"
         yield f"  calls: {_calls_text(found)}"
@@ -286,9 +288,7 @@ def _text(opened: OpenedSet, computing: RunOptions, found: Sequence[CallResult],
         yield f"  onnxruntime, which feeds outputs back as inputs: the largest difference is {where}"
 
 
-def _document(
-    opened: OpenedSet, computing: RunOptions, found: Sequence[CallResult], why: str | None
-) -> dict[str, Any]:
+def _document(opened: OpenedSet, computing: RunOptions, found: Sequence[CallResult], why: str | None) -> dict[str, Any]:
     """Return the same as an object of JSON."""
     corruption = found[-1].report.corruption
     witness = corruption and {

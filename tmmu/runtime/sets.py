@@ -1,7 +1,7 @@
 """One memory for the programs of a plan set: each arena is mapped once, for all programs that have it.
 
 An arena is as large as the program needs that needs most of it. The programs see it from its first byte on, so that
-equal addresses in two plans are the same bytes. spec: U9.1, U9.2
+equal addresses in two plans are the same bytes. spec: U9.1 to U9.3
 """
 
 from __future__ import annotations
@@ -28,13 +28,23 @@ class SetMemory:
         self.of, self.mappings, self.content = of, mappings, content
 
     @classmethod
-    def map(cls, plans: Mapping[str, Plan], *, huge_pages: bool = False) -> Self:
+    def map(
+        cls, plans: Mapping[str, Plan], *, memory_bytes_budget: int | None = None, huge_pages: bool = False
+    ) -> Self:
         """Map every arena of the programs once, or none.
 
-        Raises INVALID_PLAN if an arena has hashed addresses or is elsewhere in its memory in another program, and as
-        `MappedMemory.map` does.
+        Raises INVALID_PLAN if an arena has hashed addresses or is elsewhere in its memory in another program,
+        CONTRACT_VIOLATION beyond the budget, and as `MappedMemory.map` does.
         """
         common = _merge_mappings(plans)
+        needed = sum(each.reserved for each in common.values())
+        if memory_bytes_budget is not None and needed > memory_bytes_budget:
+            raise TmmuError(
+                "CONTRACT_VIOLATION",
+                f"the arenas of the set need {needed} bytes of memory, but the budget is {memory_bytes_budget}",
+                fix="raise the budget, or plan smaller shapes", operator=OPERATOR, failure_operator=OPERATOR,
+                memory_bytes_budget=memory_bytes_budget, required=needed,
+            )  # fmt: skip
         content = {name: map_bytes(each, huge_pages) for name, each in common.items()}
         of: dict[str, MappedMemory] = {}
         with ExitStack() as undo:
