@@ -16,6 +16,7 @@ from tmmu.plans.sets import Agreement, SharedTensor, SharedUse, arenas_of
 
 End = tuple[str, str]
 """A program, and a tensor of it."""
+NO_TENSOR = -1
 
 
 def agree_by_names(members: Sequence[SetMember], shared: Sequence[str], initial: Sequence[str]) -> Agreement:
@@ -146,14 +147,17 @@ def _exit_of(member: SetMember, entry: int) -> str | None:
     run, t = member.run, member.tensor(entry)
     if (declared := member.exits.get(t.name)) is not None:
         return declared
+    place = (t.arena, t.address, t.bytes)
     for row in run.returned:
         at, is_changed = row, False
-        while at in run.in_place or at in run.views:
-            is_changed |= at in run.in_place
-            at = run.in_place[at] if at in run.in_place else run.views[at][0]
-            if (run.tensors[at].address, run.tensors[at].bytes, run.tensors[at].arena) != (t.address, t.bytes, t.arena):
+        for _ in run.tensors:  # each step of the chain is to an earlier tensor, unless the plan is wrong
+            other = run.tensors[at]
+            if at == entry or (other.arena, other.address, other.bytes) != place:
                 break
-        else:
-            if at == entry and is_changed and run.tensors[row].address == t.address:
-                return run.tensors[row].name
+            is_changed |= at in run.in_place
+            at = run.in_place.get(at, run.views[at][0] if at in run.views else NO_TENSOR)
+            if at == NO_TENSOR:
+                break
+        if at == entry and is_changed:
+            return run.tensors[row].name
     return None

@@ -72,7 +72,7 @@ class CallRun:
                 values[row] = self.held[one.label]
                 if (found := self._finds(member, row, values[row], None)) is not None:
                     return found
-        for row in member.callers():
+        for row in member.callers:
             if row not in values:
                 values[row] = self._write_tensor(member, row, Origin(member.tensor(row).name, number))
         skipped = self._skipped(member)
@@ -88,7 +88,7 @@ class CallRun:
                     values[row] = self._write_tensor(member, row, Origin(member.tensor(row).name, number, n))
         for one, use in mine:
             if use.exit is not None:
-                self.held[one.label] = values[member.root(member.rows[use.exit])]
+                self.held[one.label] = values.get(member.root(member.rows[use.exit]), NOTHING)
         return None
 
     def _write_tensor(self, member: SetMember, row: int, origin: Origin) -> int:

@@ -76,14 +76,17 @@ class SetMember:
         place = f"{t.bytes} bytes at {t.address} of {self.arena_of(row)}"
         return f"{self.name}:{t.name} has {place}, alignment {t.alignment}, type {self.dtype_of(row)}"
 
+    @cached_property
     def callers(self) -> list[int]:
-        """Return the tensors that the caller writes before step 0, each for itself: views show others' bytes."""
+        """The tensors that the caller writes before step 0, each for itself: views show others' bytes."""
         return [
             row for row, t in enumerate(self.run.tensors) if t.writer is None and t.bytes and row not in self.run.views
         ]
 
     def root(self, row: int) -> int:
-        """Return the tensor whose bytes a tensor shows, through views alone."""
-        while row in self.run.views:
+        """Return the tensor whose bytes a tensor shows, through views only. Views in a circle, which are wrong, end."""
+        for _ in self.run.views:
+            if row not in self.run.views:
+                break
             row = self.run.views[row][0]
         return row

@@ -109,7 +109,7 @@ def _left_alone(member: SetMember, arena: str, state: Sequence[StateTensor]) -> 
     """
     entries = {one.uses[member.name].entry for one in state if member.name in one.uses}
     left = [one for one in state if one.arena == arena and one.bytes and one.is_left_alone_by(member.name)]
-    callers = [row for row in member.callers() if member.tensor(row).name not in entries]
+    callers = [row for row in member.callers if member.tensor(row).name not in entries]
     tensors = [member.tensor(row) for row in (*member.written, *callers) if member.arena_of(row) == arena]
     writes = sorted({(t.address, t.address + t.bytes) for t in tensors})
     kept = sorted((one.address, one.end) for one in left)

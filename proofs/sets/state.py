@@ -41,7 +41,7 @@ def find_state(members: Sequence[SetMember], agreement: Agreement) -> list[State
     ]
     for member in members:
         shared = {name for one in agreement.shared if member.name in one.uses for name in one.uses[member.name].names}
-        for row in member.callers():
+        for row in member.callers:
             t = member.tensor(row)
             if member.is_persistent(row) and row not in member.run.donated and t.name not in shared:
                 use = SharedUse(t.name, t.name if row in member.mutated else None)

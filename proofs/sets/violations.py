@@ -6,6 +6,7 @@ alone and handed on, and every program can be called. `proofs.sets.calls` then r
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -164,26 +165,36 @@ def _touched(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iter
     for member in members:
         entries = {one.uses[member.name].entry for one in state if member.name in one.uses}
         left = [one for one in state if one.bytes and one.is_left_alone_by(member.name)]
-        rows = [row for row in member.callers() if member.tensor(row).name not in entries]
-        writes = sorted((*member.written, *rows), key=lambda row: (member.arena_of(row), member.tensor(row).address))
-        yield from _first_hits(member, left, writes, state)
-
-
-def _first_hits(
-    member: SetMember, left: Sequence[StateTensor], writes: Sequence[int], state: Sequence[StateTensor]
-) -> Iterator[Violation]:
-    """Yield, for each tensor of the state that is hit, the first write that hits it."""
-    by_arena: dict[str, list[int]] = {}
-    for row in writes:
-        by_arena.setdefault(member.arena_of(row), []).append(row)
-    for one in left:
-        for row in by_arena.get(one.arena, ()):  # in order of address
-            t = member.tensor(row)
-            if t.address >= one.end:
-                break
-            if one.address < t.address + t.bytes:
+        rows = [row for row in member.callers if member.tensor(row).name not in entries]
+        by_arena: dict[str, list[int]] = {}
+        for row in (*member.written, *rows):
+            by_arena.setdefault(member.arena_of(row), []).append(row)
+        for arena, writes in by_arena.items():
+            for one, row in _hits(member, [one for one in left if one.arena == arena], writes):
                 yield _hit(member, one, row, state)
-                break
+
+
+def _hits(
+    member: SetMember, left: Sequence[StateTensor], writes: Sequence[int]
+) -> Iterator[tuple[StateTensor, int]]:  # fmt: skip
+    """Yield each tensor of the state of one arena that a write hits, with one such write.
+
+    Of the writes that begin before a tensor ends, the one that ends last decides. O(n log n).
+    """
+    ordered = sorted((member.tensor(row).address, row) for row in writes)
+    starts, furthest = [first for first, _ in ordered], list[int]()
+    for _, row in ordered:
+        last = furthest[-1] if furthest else row
+        furthest.append(row if _end(member, row) > _end(member, last) else last)
+    for one in left:
+        before = bisect_left(starts, one.end)
+        if before and _end(member, furthest[before - 1]) > one.address:
+            yield one, furthest[before - 1]
+
+
+def _end(member: SetMember, row: int) -> int:
+    t = member.tensor(row)
+    return t.address + t.bytes
 
 
 def _hit(member: SetMember, one: StateTensor, row: int, state: Sequence[StateTensor]) -> Violation:

@@ -435,6 +435,7 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         (joined, ("slot-count",), ["required but missing: slot-count"]),
         (joined, ("model", "slot-count"), ["required but missing: model", "required but missing: slot-count"]),
         (CHAIN, ("ranks",), ["required but missing: ranks"]),
+        (CHAIN, ("set",), ["required but missing: set"]),
         (CHAIN, ("inputs-kept",), [LOST]),
         (KEEPING, ("inputs-kept",), []),
     ):
@@ -443,7 +444,7 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         assert [note for note in found.notes if note.startswith("required")] == missing
     path = modelled(CHAIN, tmp_path)
     required = tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks", "sizes", "optimum"))
-    options = Options(model=path, arenas=AS_GIVEN, require=required)
+    options = Options(model=path, arenas=AS_GIVEN, require=required, in_set=True)
     assert verify(saved(plan_memory(KEEPING).plan, tmp_path), options).verdict == "PROVED"
 
 

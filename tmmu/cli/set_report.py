@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tmmu.cli.show_report import document as plan_document
-from tmmu.core.output import count_noun, format_size, list_names
+from tmmu.core.output import format_size, list_names
 from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
-from tmmu.plans.sets import PlanSet, SharedTensor, SharedUse, footprints, live_peaks
+from tmmu.plans.sets import PlanSet, SharedTensor, SharedUse, live_peaks
+from tmmu.plans.shapes import compute_peaks
 
 LISTED = 8
 """The most shared tensors that are listed with their places."""
@@ -49,11 +51,7 @@ def shared_record(one: SharedTensor) -> dict[str, Any]:
 
 def lines(plan_set: PlanSet, plans: Mapping[str, Plan]) -> Iterator[str]:
     """Yield what programs share, each arena beside its bound and the needs of each program, and what comes first."""
-    shared, peaks = plan_set.agreement.shared, live_peaks(plan_set.agreement, plans)
-    alone: dict[str, list[int]] = {}
-    for plan in plans.values():
-        for name, end in footprints(plan).items():
-            alone.setdefault(name, []).append(end)
+    shared = plan_set.agreement.shared
     states = [one for one in shared if not one.is_weight]
     weights = [one for one in shared if one.is_weight]
     for what, found in (("state", states), ("weights", weights)):
@@ -65,15 +63,22 @@ def lines(plan_set: PlanSet, plans: Mapping[str, Plan]) -> Iterator[str]:
         yield f"    {one.name}: {one.bytes} bytes at {one.arena}:{one.offset}, {', '.join(ways)}"
     if len(states) > LISTED:
         yield f"    and {len(states) - LISTED} more"
-    for arena in plan_set.agreement.arenas:
-        if not arena.bytes:
-            continue
-        peak = peaks[arena.name]
-        ratio = f", peak live {peak}, ratio {arena.bytes / peak:.3f}" if peak else ""
-        each = alone.get(arena.name, [])
-        own = f"; {count_noun(len(each), 'program')}, each by itself {sum(each)}" if len(each) > 1 else ""
-        yield f"  {arena.name}: footprint {arena.bytes} ({format_size(arena.bytes)}){ratio}{own}"
+    yield from _arenas(plan_set, plans)
     yield from _calls(shared)
+
+
+def _arenas(plan_set: PlanSet, plans: Mapping[str, Plan]) -> Iterator[str]:
+    """Yield each arena that holds anything, beside the least that the set, and that the programs one by one, need."""
+    peaks, alone = live_peaks(plan_set.agreement, plans), Counter[str]()
+    for plan in plans.values():
+        places = plan.allocation
+        found = compute_peaks(places.storages, len(places.arenas), max(1, len(places.steps)))
+        alone.update({arena.name: peak for arena, (peak, _) in zip(places.arenas, found, strict=True)})
+    for name, size, _ in plan_set.agreement.arenas:
+        if size:
+            ratio = f", peak live {peaks[name]}, ratio {size / peaks[name]:.3f}" if peaks[name] else ""
+            own = f"; the programs one by one at least {alone[name]}" if len(plans) > 1 else ""
+            yield f"  {name}: footprint {size} ({format_size(size)}){ratio}{own}"
 
 
 def describe_use(use: SharedUse) -> str:

@@ -176,7 +176,9 @@ def _find_exit(program: SetProgram, entry: int) -> str | None:
     t = program.tensors
     for row in np.flatnonzero((t.flags & IS_OUTPUT != 0) & (t.writer != NONE)).tolist():
         at, changed = row, False
-        while int(t.of[at]) != NONE and int(t.shares[at]) in (IN_PLACE, VIEW):
+        for _ in range(len(t)):
+            if int(t.of[at]) == NONE or int(t.shares[at]) not in (IN_PLACE, VIEW):
+                break
             changed |= int(t.shares[at]) == IN_PLACE
             at = int(t.of[at])
         same = (int(t.window[row]), int(t.bytes[row])) == (int(t.window[entry]), int(t.bytes[entry]))
