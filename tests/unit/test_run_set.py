@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -18,8 +19,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from proofs.model_check.following import follow
+from tests.support import set_programs
 from tmmu.cli.entry import run
 from tmmu.cli.run_set import parse_calls
+from tmmu.plans.sets import PlanSet
+from tmmu.report.set_map import ABSENT, STATE, set_maps
 
 HERE = importlib.util.find_spec("onnxruntime") is not None
 with_onnxruntime = pytest.mark.skipif(not HERE, reason="onnxruntime is not installed")  # CI does without
@@ -61,7 +65,7 @@ def recurrent(path: Path, rows: int, seed: int) -> None:
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name, size in pairs]
         for pairs in ((("x", rows), ("h", 16)), (("y", 4), ("h_next", 16)))
     ]
-    graph = helper.make_graph(nodes, "g", *ends, weights)
+    graph = helper.make_graph(nodes, "g", ends[0], ends[1], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
@@ -192,8 +196,8 @@ def test_onnxruntime_computes_the_same_calls_with_its_outputs_fed_back(
     found = json.loads(capsys.readouterr().out)
     assert [call["onnxruntime"]["relative"] < 1e-5 for call in found["calls"]] == [True] * 4
 
-    def forgets(self: object, name: str, inputs: dict[str, object]) -> object:
-        self.kept.clear()  # type: ignore[attr-defined]
+    def forgets(self: Any, name: str, inputs: Any) -> Any:
+        self.kept.clear()
         return whole(self, name, inputs)
 
     whole = calls.SessionCalls.call
@@ -208,9 +212,50 @@ def test_values_are_compared_up_to_rounding() -> None:
     from tmmu.simulator.onnxruntime_calls import compare
 
     one = np.array([1.0, 1000.0], np.float32)
+
+    def agree(ours: Any, theirs: Any) -> bool:
+        found = compare({"y": ours}, {"y": theirs})
+        return found is not None and found.is_rounding
+
     assert compare({"y": one}, {"z": one}) is None
-    assert compare({"y": one}, {"y": one}).is_rounding
-    assert compare({"y": one + np.float32(0.5)}, {"y": one}).is_rounding
+    assert agree(one, one)
+    assert agree(one + np.float32(0.5), one)
     others = (one + np.float32(2), one[:1], np.array([np.nan, 1000.0], np.float32))
-    assert [compare({"y": other}, {"y": one}).is_rounding for other in others] == [False] * 3
-    assert not compare({"y": np.array([1])}, {"y": np.array([2])}).is_rounding
+    assert [agree(other, one) for other in others] == [False] * 3
+    assert not agree(np.array([1]), np.array([2]))
+
+
+def test_a_report_on_a_set_has_its_programs_on_one_address_axis(
+    session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shared tensors are marked, and state that a program does not have is over all of its steps. spec: RP1.8"""
+    assert run(["report", str(session), "-o", str(tmp_path / "set.json")]) == 0
+    rows = json.loads((tmp_path / "set.json").read_text())
+    arenas = {row["arena"] for row in rows}
+    assert {"prefill: activations", "decode: activations"} <= arenas
+    capsys.readouterr()
+    assert run(["report", str(session), "-o", str(tmp_path / "set.h")]) == 2
+    assert run(["report", str(session), "--donate", "kv"]) == 2
+    made = set_programs.plans()
+    agreed = set_programs.agreement()
+    maps = set_maps(PlanSet(agreed, "packed"), made)
+    acts = {name: next(one for one in of if one.name == "act") for name, of in maps.items()}
+    assert [one.footprint for one in acts.values()] == [576] * 3
+    roles = {name: dict(zip(one.names, one.role, strict=True)) for name, one in acts.items()}
+    assert (roles["classify"]["cache"], roles["prefill"]["kv"]) == (ABSENT, STATE)
+    row = acts["classify"].names.index("cache")
+    assert (acts["classify"].birth[row], acts["classify"].death[row]) == (0, acts["classify"].last_step)
+
+
+def test_a_set_is_explained_and_compared(session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: RP3.6, RP4.3"""
+    assert run(["explain", str(session)]) == 0
+    out = capsys.readouterr().out
+    assert "needs most of its programs" in out
+    assert "  decode: at most" in out
+    assert run(["diff", str(session), str(session), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {arena["name"].partition(":")[0] for arena in found["arenas"]} == {"prefill", "decode"}
+    assert found["tensors"] == []
+    assert run(["diff", str(session), str(session / "decode.cbor")]) == 2
+    assert run(["explain", str(tmp_path)]) == 2

@@ -24,7 +24,7 @@ FollowCalls(e) == \/ e.action = "Load" /\ Load(e.home)
                      /\ calls' = e.call
                   \/ /\ e.action = "Read"
                      /\ e.tensor \in Tensors
-                     /\ (\A b \in Extent(e.tensor) : content[b][2] = e.call) = TRUE
+                     /\ (\A b \in Extent(e.tensor) : content[b] # <<>> /\ content[b][2] = e.call) = TRUE
                      /\ Read(e.tensor)
                   \/ e.action = "Store" /\ e.tensor \in Tensors /\ Store(e.tensor)
                   \/ e.action = "Return" /\ running = e.program /\ Return
