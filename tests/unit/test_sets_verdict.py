@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proofs.definition.violations import Obligation
+from proofs.readers.plans.formats import load_any
+from proofs.sets import calls
+from proofs.sets.agreed import agree_by_names
+from proofs.sets.members import SetMember
 from proofs.sets.rows import SetOutcome
+from proofs.sets.violations import find_violations
 from proofs.verify import sets
+from proofs.verify.checks import Subject
 from proofs.verify.conclusion import claims_of
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.sets import JudgedPlan, SharedNames
@@ -21,9 +28,11 @@ from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict, absent
 from tests.support.set_models import cache_program, other_program, prepared
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.plans import file, text
+from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Membership, Plan
 from tmmu.plans.sets import PlanSet, plan_path
 
+CORPUS = Path(__file__).parents[1] / "corpus/foreign/proved"
 MADE = plan_programs(
     prepared(prefill=cache_program([64, 64]), decode=cache_program([8, 8])), SetOptions(("cache", "w")), "packed"
 )
@@ -144,6 +153,24 @@ def test_names_that_fit_nothing_and_plans_without_steps_are_errors_of_the_comman
         list(sets.verdicts([*plans, buffers], {}, SharedNames(("cache",)), Options()))
     assert sets.membership(lifetimes) is None
     assert sets.misspelt(plans, ["cache", "kache"]) == ["kache"]
+
+
+def test_a_training_step_of_xla_is_a_set_over_its_own_donated_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module names the result that is returned in the bytes of each donated parameter. spec: PS1.2"""
+    monkeypatch.setattr(calls, "BUDGET", 2000)
+    stated = load_any(str(CORPUS / "xla-train-step/step.cpu_after_optimizations-buffer-assignment.txt"))
+    assert isinstance(stated, StatedPlan)
+    assert stated.reading is not None
+    assert stated.reading.exits.keys() <= set(stated.reading.donated)
+    subject = Subject(stated, donated=frozenset(stated.reading.donated))
+    both = [SetMember(name, name, stated.plan, subject.run, exits=stated.reading.exits) for name in ("one", "two")]
+    agreement = agree_by_names(both, ["p__*", "m__*", "constant*", "t.1"], ["*"])
+    state = [one for one in agreement.shared if not one.is_weight]
+    assert len(state) == 36
+    assert all(use.exit == stated.reading.exits[one.name] for one in state for use in one.uses.values())
+    assert list(find_violations(both, agreement)) == []
+    apart = [replace(both[0], exits={}), both[1]]  # otherwise the results are other tensors in the bytes of state
+    assert list(find_violations(apart, agree_by_names(apart, ["p__*", "m__*", "constant*", "t.1"], ["*"])))
 
 
 def test_two_plans_of_one_name_are_two_programs() -> None:

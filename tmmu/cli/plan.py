@@ -67,7 +67,7 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
         "tmmu plan unet.onnx --dim batch=1 -o unet.plan.cbor",
         "tmmu plan unet.onnx --dim batch=1..8 --order memory -o - > range.plan.cbor",
         "tmmu plan models -o plans",
-        "tmmu plan prefill.onnx decode.onnx --share 'kv.*' --donate 'kv.*' -o session",
+        "tmmu plan mlp.onnx lenet.onnx --one-memory -o firmware",
     ),
 )
 @click.argument("given", nargs=-1, type=Files(MODEL_SUFFIXES), metavar="MODEL|FOLDER...")
