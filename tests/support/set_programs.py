@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tmmu.cli.entry import run
 from tmmu.plans import text
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import Agreement, SetArena, SharedTensor, SharedUse
@@ -61,6 +66,28 @@ SHARED: dict[str, tuple[str, int, int, dict[str, tuple[str | None, str | None]]]
     "cache": ("act", 0, 256, {"prefill": (None, "kv"), "decode": ("past", "next")}),
 }
 """The shared tensors: arena, offset, bytes, and the entry and exit in each program."""
+MODELS = {
+    "prefill": """tmmu-ir-text 1
+tensor x f32 8x16 input
+tensor w f32 16x16 parameter
+tensor a f32 8x16
+tensor kv f32 16x16 output
+node first Gemm x w -> a
+node fill my::Fill a -> kv
+""",
+    "decode": """tmmu-ir-text 1
+tensor t f32 1x16 input
+tensor w f32 16x16 parameter
+tensor kv f32 16x16 input donated
+tensor b f32 1x16
+tensor kv1 f32 16x16 output
+tensor y f32 1x16 output
+node first Gemm t w -> b
+node put my::Put b kv -> kv1 inplace kv1 kv
+node last my::Attend b kv1 -> y
+""",
+}
+"""Two models over one cache, as text."""
 CALLS = ("prefill", "decode", "classify", "decode", "prefill", "decode")
 
 
@@ -117,3 +144,32 @@ def run_set(
             if not found[-1].identical:
                 break
     return found
+
+
+def recurrent(path: Path, rows: int, seed: int) -> None:
+    """A model of a state: its next value is what it was, with what some rows of input add."""
+    random = np.random.default_rng(seed)
+    weights = [
+        numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * np.float32(0.3), name)
+        for name, shape in (("W", (rows, 16)), ("U", (16, 16)), ("V", (16, 4)))
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "W"], ["a"]), helper.make_node("MatMul", ["h", "U"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["s"]), helper.make_node("Tanh", ["s"], ["h_next"]),
+        helper.make_node("MatMul", ["h_next", "V"], ["y"]),
+    ]  # fmt: skip
+    ends = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name, size in pairs]
+        for pairs in ((("x", rows), ("h", 16)), (("y", 4), ("h_next", 16)))
+    ]
+    graph = helper.make_graph(nodes, "g", ends[0], ends[1], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def plan_recurrent(folder: Path) -> list[str]:
+    """Plan two recurrent models over one state into `folder/set`, and return the options that name the models."""
+    for name, rows in (("warm", 32), ("step", 8)):
+        recurrent(folder / f"{name}.onnx", rows, 1)
+    models = [str(folder / "warm.onnx"), str(folder / "step.onnx")]
+    assert run(["plan", *models, "--share", "h", "--donate", "h", "-o", str(folder / "set")]) == 0
+    return [f"--model={name}={folder / name}.onnx" for name in ("warm", "step")]
