@@ -1,4 +1,4 @@
-"""Read off names what plans without a manifest share: `verify-plan A B --shared NAMES --initial NAMES`.
+"""Make the agreement of plans without a manifest from names: `verify-plan A B --shared NAMES --initial NAMES`.
 
 A name, or a pattern, shares the tensors of one name in all plans that have it. `PROGRAM:NAME=PROGRAM:NAME` pairs
 others. What counts is what the caller writes or reads. The place of a shared tensor is taken from the first plan: the

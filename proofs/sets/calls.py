@@ -21,7 +21,7 @@ from proofs.definition.violations import Obligation, Violation
 from proofs.sets.members import SetMember
 from proofs.sets.state import StateTensor
 
-BUDGET = 100_000
+BUDGET = 30_000
 """About how many writes and reads are made in all sequences together."""
 LONGEST = 6
 """The longest sequences of which all are run."""
@@ -38,7 +38,7 @@ class Origin(NamedTuple):
 
 
 class CallRun:
-    """One sequence of calls as it goes: the memory, what each value is, and what each tensor of the state holds."""
+    """A sequence of calls that is run: the memory, the origin of each value, and the values that the state holds."""
 
     def __init__(self, members: Sequence[SetMember], state: Sequence[StateTensor], chance: random.Random) -> None:
         self.members = {member.name: member for member in members}

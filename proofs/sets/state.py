@@ -1,4 +1,4 @@
-"""The state of a set: what must survive the calls, with its place and its tensors in each program.
+"""The state of a set: the tensors that must survive the calls, with their places and their names in each program.
 
 Shared tensors are those of the agreement. To them belong, of each program, the parameters and the optimizer state that
 it has for itself and that the caller does not donate. spec: PS1.4, PS1.8
@@ -35,7 +35,7 @@ class StateTensor:
 
 
 def find_state(members: Sequence[SetMember], agreement: Agreement) -> list[StateTensor]:
-    """Return the state of a set: shared tensors, then what each program keeps for itself. O(tensors)."""
+    """Return the state of a set: shared tensors, then the parameters of single programs. O(tensors)."""
     found = [
         StateTensor(one.name, one.arena, one.offset, one.bytes, one.is_initial, one.uses) for one in agreement.shared
     ]
@@ -51,7 +51,7 @@ def find_state(members: Sequence[SetMember], agreement: Agreement) -> list[State
 
 
 def find_never_ready(state: Sequence[StateTensor], programs: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the programs that no sequence of calls makes ready, and what must be called before each other one.
+    """Return the programs that no sequence of calls makes ready, and the programs to call before each other one.
 
     The second maps each program that is not ready at first to programs that have been called before, in the order in
     which they become ready. O(programs x state). spec: PS1.8
@@ -76,7 +76,7 @@ def find_never_ready(state: Sequence[StateTensor], programs: Sequence[str]) -> t
 
 
 def _needed(state: Sequence[StateTensor], program: str, before: Sequence[str]) -> list[str]:
-    """Return the programs among `before` that give a program what it needs, and what those need, in their order."""
+    """Return the programs among `before` that a program depends on, directly or not, in their order."""
     needed, asked = set[str](), [program]
     while asked:
         for one in state:

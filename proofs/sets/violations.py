@@ -1,4 +1,4 @@
-"""Find what is wrong with a set by its definition (PS1): without a solver, and without running anything.
+"""Find the violations of a set by its definition (PS1): without a solver, and without running anything.
 
 Coarse things come first: the files are of one set, the shared tensors are where the agreement says, the state is left
 alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.9
@@ -20,7 +20,7 @@ from tmmu.plans.sets import Agreement, PlanSet, SharedTensor, footprints
 def find_violations(
     members: Sequence[SetMember], agreement: Agreement, manifest: PlanSet | None = None
 ) -> Iterator[Violation]:
-    """Yield what is false in a set of which every plan is given, the coarsest first.
+    """Yield the violations of a set whose plans are all given, the coarsest first.
 
     Without a manifest the agreement was made of names. If plans or shared tensors do not fit the agreement, nothing
     further is looked at. O(tensors log tensors), and what running calls takes (`proofs.sets.calls`).
@@ -63,7 +63,7 @@ def _of_files(members: Sequence[SetMember], agreement: Agreement, manifest: Plan
 
 
 def _of_arenas(members: Sequence[SetMember], agreement: Agreement, manifest: PlanSet | None) -> Iterator[Violation]:
-    """Check that arenas of one name are one memory, and that a manifest states what all programs need. spec: PS1.9"""
+    """Check that arenas of one name are one memory, and that the manifest states enough bytes. spec: PS1.9"""
     first: dict[str, tuple[SetMember, object]] = {}
     for member in members:
         for arena in member.plan.allocation.arenas:
@@ -90,7 +90,7 @@ def _of_arenas(members: Sequence[SetMember], agreement: Agreement, manifest: Pla
 
 
 def _of_places(members: Sequence[SetMember], agreement: Agreement) -> Iterator[Violation]:
-    """Check the entries and exits of each shared tensor: what they are, and where. spec: PS1.1, PS1.3"""
+    """Check the kind and the place of the entries and exits of each shared tensor. spec: PS1.1, PS1.3"""
     by_name = {member.name: member for member in members}
     for one in agreement.shared:
         seen: tuple[SetMember, int] | None = None

@@ -22,6 +22,7 @@ from proofs.verify import judge as verify_plan
 from proofs.verify import sets as together
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
 from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.sources import RecordedSubject
 from proofs.verify.verdict import Verdict
 from proofs.verify.version import version_option
 from tmmu.core import canonical, flags
@@ -372,11 +373,12 @@ def _in_turn(
                 doing("reading")
                 stated = verify_plan.open_plan(path, asked)  # once: all ranks are judged by the bytes that each was
                 plan = stated.plan
-                verdict = verify_plan.judge(path, stated, asked, doing)
+                sources = RecordedSubject()
+                verdict = verify_plan.judge(path, stated, asked, doing, sources)
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
             if asked.in_set or together.membership(stated) is not None:
-                of_sets.append(JudgedPlan(path, stated, verdict))
+                of_sets.append(JudgedPlan(path, stated, verdict, sources.subject))
         except TmmuError as error:
             flag = " or ".join(name for name, folder in _written_into(options.folders) if folder is not None)
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write

@@ -19,7 +19,7 @@ from proofs.sets.members import SetMember
 from proofs.sets.rows import SetOutcome, prove_set
 from proofs.sets.state import find_never_ready, find_state
 from proofs.sets.violations import find_violations
-from proofs.verify.checks import Subject
+from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.flags import stem_of_plan
@@ -48,7 +48,7 @@ AT_MOST = 20
 
 @dataclass(frozen=True)
 class SharedNames:
-    """What the command line says of plans without a manifest: the names that they share, and what is initial."""
+    """The options about plans without a manifest: the names that they share, and the initial ones among them."""
 
     shared: tuple[str, ...] = ()
     initial: tuple[str, ...] = ()
@@ -61,12 +61,16 @@ class JudgedPlan:
     path: str
     stated: StatedPlan | StatedBuffers
     verdict: Verdict
+    subject: Subject | BufferSubject | None = None
+    """What was proved of it: with a model, the sharing that the model shows."""
 
     def member(self, name: str) -> SetMember:
         """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
         if isinstance(self.stated, StatedBuffers):
             raise Disagreement(f"{self.path}: the plan states lifetimes and no steps, and so no calls")
-        subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
+        subject = self.subject
+        if not isinstance(subject, Subject):
+            subject = Subject(self.stated, donated=frozenset(self.verdict.assumptions["donated"]))
         exits = {} if self.stated.reading is None else self.stated.reading.exits
         return SetMember(name, self.path, self.stated.plan, subject.run, self.stated.hashes["file_digest"], exits)
 
@@ -144,7 +148,7 @@ def _of_names(plans: Sequence[JudgedPlan], names: SharedNames, options: Options)
 
 
 def _facts(agreement: Agreement) -> dict[str, Any]:
-    """Return what the verdict rests on beside its plans: what is shared, what is initial, and what is called before."""
+    """Return the assumptions about the set itself: programs, shared and initial tensors, and the order of calls."""
     return {
         "programs": list(agreement.programs),
         "shared": [

@@ -85,6 +85,18 @@ class Sources:
 ANEW = Sources()
 
 
+class RecordedSubject(Sources):
+    """Each source anew; what is proved of the plan is kept, for what several plans must satisfy together."""
+
+    def __init__(self) -> None:
+        self.subject: Subject | BufferSubject | None = None
+
+    def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
+        """Ask for the proof of a plan without a known fault."""
+        self.subject = subject
+        return super().answers(subject, solving, progress)
+
+
 class ModelInMemory(Sources):
     """Gives a model that is in no file, whatever path is asked for; all else is asked for anew."""
 

@@ -24,7 +24,7 @@ from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.replan import ReplanPolicy, find_outside, replan, widen_bindings
 from tmmu.plans import file
 from tmmu.plans.replan import replan_key, shape_envelope_hash
-from tmmu.plans.sections import Plan
+from tmmu.plans.sections import Membership, Plan
 from tmmu.runtime.records import trace as traces
 
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
@@ -146,6 +146,14 @@ def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
 def test_a_shape_that_the_plan_does_not_know_is_refused(shape: dict[str, int], message: str, tmp_path: Path) -> None:
     with pytest.raises(TmmuError, match=message) as refused:
         replan(plan(tmp_path), model(tmp_path), shape)
+    assert refused.value.code_id == "INVALID_BINDING"
+
+
+def test_a_program_of_a_plan_set_is_not_planned_again_by_itself(tmp_path: Path) -> None:
+    """Its set has one place for each shared tensor. spec: PS3.6"""
+    of_set = replace(plan(tmp_path), membership=Membership("decode", bytes(32)))
+    with pytest.raises(TmmuError, match="decode is a program of a plan set") as refused:
+        replan(of_set, model(tmp_path), {"seq": 48})
     assert refused.value.code_id == "INVALID_BINDING"
 
 

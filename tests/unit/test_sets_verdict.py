@@ -22,10 +22,13 @@ from proofs.sets.violations import find_violations
 from proofs.verify import sets
 from proofs.verify.checks import Subject
 from proofs.verify.conclusion import claims_of
+from proofs.verify.judge import judge
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.sources import RecordedSubject
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict, absent
 from tests.support.set_models import cache_program, other_program, prepared
+from tmmu.core.vocabulary import Bindings
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.plans import file, text
 from tmmu.plans.gate import StatedPlan
@@ -171,6 +174,16 @@ def test_a_training_step_of_xla_is_a_set_over_its_own_donated_state(monkeypatch:
     assert list(find_violations(both, agreement)) == []
     apart = [replace(both[0], exits={}), both[1]]  # otherwise the results are other tensors in the bytes of state
     assert list(find_violations(apart, agree_by_names(apart, ["p__*", "m__*", "constant*", "t.1"], ["*"])))
+
+
+def test_what_was_proved_of_a_plan_is_what_the_set_is_made_of() -> None:
+    """Against a model a plan may share what nothing shows without it."""
+    plan = judged("decode.cbor", DECODE)
+    subject = Subject(plan.stated, donated=frozenset(("cache",)))  # type: ignore[arg-type]
+    assert replace(plan, subject=subject).member("decode").run is subject.run
+    recorded = RecordedSubject()
+    judge("decode.cbor", plan.stated, Options(bindings=Bindings(donated=("cache",)), in_set=True), sources=recorded)
+    assert isinstance(recorded.subject, Subject)
 
 
 def test_two_plans_of_one_name_are_two_programs() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SetFlags:
-    """What the command line says of a set: what is shared and initial, further programs, and the set to extend."""
+    """The options about a set: shared and initial tensors, further programs, and the set to extend."""
 
     share: tuple[str, ...] = ()
     initial: tuple[str, ...] = ()

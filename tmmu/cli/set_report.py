@@ -1,4 +1,4 @@
-"""A plan set for people and programs: what is shared, arenas beside their lower bounds, and what calls must keep to.
+"""A plan set for people and programs: shared tensors, arenas beside their lower bounds, and the order of first calls.
 
 `tmmu plan` and `tmmu show` print it. spec: PS3.5, C2.2
 """
@@ -21,7 +21,7 @@ LISTED = 8
 
 
 def document(plan_set: PlanSet, plans: Mapping[str, Plan]) -> dict[str, Any]:
-    """Return a set for programs: its arenas, what is shared, and each plan with its tensors."""
+    """Return a set for programs: its arenas, its shared tensors, and each plan with its tensors."""
     peaks = live_peaks(plan_set.agreement, plans)
     return {
         "layout": plan_set.layout,
@@ -50,7 +50,7 @@ def shared_record(one: SharedTensor) -> dict[str, Any]:
 
 
 def lines(plan_set: PlanSet, plans: Mapping[str, Plan]) -> Iterator[str]:
-    """Yield what programs share, each arena beside its bound and the needs of each program, and what comes first."""
+    """Yield the shared tensors, each arena beside its bounds, and the state that is written first."""
     shared = plan_set.agreement.shared
     states = [one for one in shared if not one.is_weight]
     weights = [one for one in shared if one.is_weight]

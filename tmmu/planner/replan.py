@@ -118,6 +118,9 @@ def replan(
     beyond = find_outside(plan, shape)
     if not beyond:
         return plan, None
+    if plan.membership is not None:
+        what = f"{plan.membership.program} is a program of a plan set, whose other plans would no longer fit"
+        raise _invalid_binding("shape", what, "plan the set again, with a range that holds this shape")
     chosen = ReplanPolicy(policy or (plan.envelope.policy if plan.envelope is not None else ReplanPolicy.ABORT))
     if chosen is ReplanPolicy.ABORT:
         raise abort_error(plan, beyond)

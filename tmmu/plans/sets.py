@@ -131,7 +131,7 @@ class PlanSet:
         return sum(arena.bytes for arena in self.agreement.arenas)
 
     def membership(self, program: str) -> Membership:
-        """Return what the plan of a program states about the set."""
+        """Return the section of a program's plan about the set."""
         return Membership(program, self.agreement.digest)
 
 

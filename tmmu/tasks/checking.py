@@ -52,21 +52,26 @@ class PlanCheck:
 
     def __call__(self, plan: Plan) -> bytes:
         """The bytes of a plan. O(plan), and for the first of a stage O(model)."""
+        with disable_collector():
+            written = file.encode(plan)
+            _check_plan(plan, self.model, self.subject_of(plan, written))
+            return written
+
+    def subject_of(self, plan: Plan, written: bytes) -> Subject:
+        """What is checked of a plan with these bytes. Raises CONTRACT_VIOLATION if they are not a plan."""
         spec = plan.origin.shard_spec
         of_rank = self.sources.of_rank
         rank_model = of_rank(self.reference, spec, plan.origin.rank) if spec else RankModel(self.reference, {})
-        with disable_collector():
-            return _checked(plan, self.model, rank_model)
+        try:
+            stated = file.require_steps(file.decode(written))
+        except TmmuError as refusal:
+            raise bug_error(refusal.place, refusal.what) from refusal
+        return Subject(stated, rank_model, frozenset(plan.bindings.donated), plan.origin.mode)
 
 
-def _checked(plan: Plan, model: Model, rank_model: RankModel) -> bytes:
-    """The bytes of a plan against what its rank must run."""
-    written = file.encode(plan)
-    try:
-        stated = file.require_steps(file.decode(written))
-    except TmmuError as refusal:
-        raise bug_error(refusal.place, refusal.what) from refusal
-    for violation in violations(Subject(stated, rank_model, frozenset(plan.bindings.donated), plan.origin.mode)):
+def _check_plan(plan: Plan, model: Model, subject: Subject) -> None:
+    """Raise for the first violation of a plan against what its rank must run."""
+    for violation in violations(subject):
         raise _group(model, violation) or bug_error(violation.obligation, violation.text)
     if plan.envelope is not None:
         shown = obligations.prove_over_envelope(plan, TIMEOUT_S)
@@ -77,7 +82,6 @@ def _checked(plan: Plan, model: Model, rank_model: RankModel) -> bytes:
                 place=shown.name,
                 fix="bind one of the tensor's dimensions to a single size, as in --dim NAME=SIZE",
             )
-    return written
 
 
 def check_sizes(resolved: Resolved | None) -> None:

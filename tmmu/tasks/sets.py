@@ -1,4 +1,4 @@
-"""Plan several models for one memory and check what was planned, as `tmmu plan --share` does.
+"""Plan several models for one memory and check their plans, as `tmmu plan --share` does.
 
 Each plan is checked as a single one is, and the set by the function that `verify-plan` uses. The bytes that are written
 are the bytes that were checked. spec: PS3.1, PS3.3, PS3.7, C2.1
@@ -35,7 +35,7 @@ Arenas = tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]
 
 
 class SetRequest(NamedTuple):
-    """How the programs of a set are planned: the model of each, and what holds for all of them."""
+    """How the programs of a set are planned: the model of each, and the options of all."""
 
     models: Mapping[str, str]
     bindings: Bindings
@@ -84,31 +84,30 @@ def plan_and_check(
         planned=plans, known=known,
     )  # fmt: skip
     doing("checking")
-    data = {}
+    data, members = {}, list[SetMember]()
     for name, plan in made.plans.items():
         if name not in tasks:
             data[name] = file.encode(plan)
+            stated = file.require_steps(file.decode(data[name]))
+            members.append(_member(name, Subject(stated, donated=frozenset(plan.bindings.donated))))
             continue
         one = tasks[name]
         if one.budget is not None:
             check_budget(plan, one.budget)
         try:
-            data[name] = PlanCheck(one.graph, is_ir=one.is_ir)(plan)
+            check = PlanCheck(one.graph, is_ir=one.is_ir)
+            data[name] = check(plan)
+            members.append(_member(name, check.subject_of(plan, data[name])))
         except TmmuError as error:
             raise error.in_file(request.models[name]) from None
-    _check_set(made, data)
+    for violation in find_violations(members, made.plan_set.agreement, made.plan_set):
+        raise bug_error(violation.obligation, violation.text)
     return CheckedSet(made, data, tasks)
 
 
-def _check_set(made: PlannedSet, data: Mapping[str, bytes]) -> None:
-    """Raise CONTRACT_VIOLATION with the first violation that the verifier finds in the set. spec: PS3.7"""
-    members = []
-    for name, plan in made.plans.items():
-        stated = file.require_steps(file.decode(data[name]))
-        subject = Subject(stated, donated=frozenset(plan.bindings.donated))
-        members.append(SetMember(name, name, plan, subject.run, stated.hashes["file_digest"]))
-    for violation in find_violations(members, made.plan_set.agreement, made.plan_set):
-        raise bug_error(violation.obligation, violation.text)
+def _member(name: str, subject: Subject) -> SetMember:
+    """Return a plan as the verifier sees a program of a set. spec: PS3.7"""
+    return SetMember(name, name, subject.plan, subject.run, subject.stated.hashes["file_digest"])
 
 
 def _read(request: SetRequest) -> dict[str, PlanningTask]:

@@ -27,7 +27,7 @@ Pairs = Sequence[tuple[TensorOfProgram, TensorOfProgram]]
 
 @dataclass(frozen=True)
 class SetOptions:
-    """What a user requests of a set: what is shared, and what the caller writes before the first call.
+    """The requests of a user: the tensors to share, and those that the caller writes before the first call.
 
     `equal` are pairs of tensors that are shared because they have equal content.
     """
@@ -71,9 +71,12 @@ def plan_programs(
         _check_names(programs)
         candidates = {program.name: program.candidates for program in programs}
         pairs, names = [*wanted.equal, *_known_pairs(known)], _known_names(known)
-        groups = group_shared(wanted.share, candidates, pairs, names)
+        entries = {
+            TensorOfProgram(p.name, name) for p in programs for name in p.candidates if p.is_callers(p.rows[name])
+        }
+        groups = group_shared(wanted.share, candidates, pairs, names, entries)
         if more := find_exits(programs, groups):  # an exit that is shared by its own name is that of its entry
-            groups = group_shared(wanted.share, candidates, [*pairs, *more], names)
+            groups = group_shared(wanted.share, candidates, [*pairs, *more], names, entries)
         programs = [with_uses(program, groups) for program in programs]
         joint = join_programs(programs)
         if planned:
@@ -119,7 +122,7 @@ def _known_pairs(known: PlanSet | None) -> list[tuple[TensorOfProgram, TensorOfP
 
 
 def _plans(programs: Sequence[SetProgram], parts: Sequence[Solution]) -> dict[str, Plan]:
-    """Return the plan of each program; one that was planned already is as it was, except for what it states of a set.
+    """Return the plan of each program; the plan of a set that is extended stays as it is.
 
     The offsets of a program do not follow from its own slots, so that its layout is `packed`. spec: PS3.4
     """

@@ -6,7 +6,7 @@ of different names, also of one program. Groups are the connected components. sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
@@ -34,11 +34,12 @@ def group_shared(
     candidates: Mapping[str, Sequence[str]],
     pairs: Sequence[tuple[TensorOfProgram, TensorOfProgram]] = (),
     known: Mapping[TensorOfProgram, str] = NOTHING_KNOWN,
+    entries: Collection[TensorOfProgram] = (),
 ) -> Groups:
     """Return the tensors of each shared tensor. `candidates` are the tensors of each program that may be shared.
 
     `pairs` are further pairs, which may repeat one another, and `known` tensors that are in a shared tensor already. A
-    group keeps its known name; else it has the name that most of its tensors have, the first of equally frequent ones.
+    group keeps its known name; else it has that of its first program's tensor, of the two the one among `entries`.
     Raises INVALID_BINDING. O(requests x candidates).
     """
     joined = _Groups()
@@ -58,8 +59,9 @@ def group_shared(
     groups: Groups = {}
     for ends in joined.groups():
         ends.sort(key=lambda end: order[end.program])
-        names = [end.tensor for end in ends]
-        name = next((known[end] for end in ends if end in known), max(dict.fromkeys(names), key=names.count))
+        own = [end for end in ends if end.program == ends[0].program]
+        first = next((end for end in own if end in entries), own[0])
+        name = next((known[end] for end in ends if end in known), first.tensor)
         groups[name if name not in groups else str(ends[0])] = ends
     return groups
 
