@@ -51,15 +51,16 @@ def command_line(run: Run, java: str, archive: Path, folder: Path, graph: Path |
     TLC writes the states and steps that it finds to the dot file `graph`.
 
     Coverage is requested if it is judged. A short run ends before Java's second compiler is worthwhile, and one thread
-    collects its garbage at less cost than several that wait for each other.
+    collects its garbage at less cost than several that wait for each other. In a stack of Java's default size, TLC may
+    end without a message before it prints the counterexample.
     """
     short = ["-XX:TieredStopAtLevel=1", "-XX:ParallelGCThreads=1"] if run.size == "ci" else []
     covered = ["-coverage", "1"] if run.expected == SUCCESS and run.kind == "model" else []
     written = [] if graph is None else ["-dump", "dot,actionlabels", str(graph)]
     return [
-        java, "-XX:+UseParallelGC", *short, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive), "tlc2.TLC",
-        "-tool", "-workers", "1", "-fp", "0", "-seed", "0", "-metadir", str(folder / "states"), "-lncheck", "final",
-        *covered, *written, "-config", f"{run.root}.cfg", f"{run.root}.tla",
+        java, "-XX:+UseParallelGC", "-Xss8m", *short, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive),
+        "tlc2.TLC", "-tool", "-workers", "1", "-fp", "0", "-seed", "0", "-metadir", str(folder / "states"),
+        "-lncheck", "final", *covered, *written, "-config", f"{run.root}.cfg", f"{run.root}.tla",
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.benchmarks import foundry, kernel, mico, mnemosyne, replacement, report, startup
 from tests.benchmarks.growth import growth
 from tests.benchmarks.orders import orders
+from tests.benchmarks.plan_sets import plan_sets
 
 
 def networks() -> None:
@@ -52,6 +53,7 @@ if __name__ == "__main__":
     print("\nthe checker that Coq has proved, beside Z3")
     kernel.main()
     orders()
+    plan_sets()
     print("\nC of a plan, gcc -O2, one thread")
     mico.main()
     foundry.sessions()

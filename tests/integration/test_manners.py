@@ -22,6 +22,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from proofs.verify.command import command as verify_plan
+from tests.support import set_programs
 from tests.support.commands import ran
 from tests.support.every_command import context_of, every_command, examples_of
 from tmmu import examples
@@ -88,6 +89,8 @@ def test_every_example_of_a_help_text_works(folder: Path, capsys: Captured) -> N
     Path("models").mkdir()
     for name, given in (("buffers.csv", "minimalloc-touching.csv"), ("model.tflite", "tflite-cnn.tflite")):
         Path(name).write_bytes((CORPUS / "proved" / given).read_bytes())
+    for name, text in set_programs.MODELS.items():
+        Path(f"{name}.ir.txt").write_text(text)
     before = (
         "tmmu example mico-lenet -o lenet.onnx", "tmmu example unet -o unet.onnx",
         "tmmu example mico-mlp -o models/a.onnx", "tmmu example transformer-block -o models/b.onnx",
@@ -96,6 +99,7 @@ def test_every_example_of_a_help_text_works(folder: Path, capsys: Captured) -> N
         "tmmu plan mlp.onnx -o old.plan.cbor", "tmmu plan mlp.onnx -o new.plan.cbor --order memory",
         "tmmu plan models -o plans", "tmmu apply unet.plan.cbor --trace run.trace",
         "tmmu apply unet.plan.cbor --trace again.trace",
+        "tmmu plan prefill.ir.txt decode.ir.txt --share kv --share w --donate kv -o session",
         "tmmu checkpoint unet.plan.cbor -o unet.checkpoint", "tmmu mnemosyne put store v.npy --key key",
     )  # fmt: skip
     for line in before:

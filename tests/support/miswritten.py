@@ -31,7 +31,7 @@ FREE = {
     ("Unpin", "region"), ("Unpin", "tile"), ("Unpin", "page"), ("Touch", "page"), ("Attend", "page"),
     ("Attend", "weight"), ("Drop", "page"),
     ("Segment", "length"), ("Store", "length"), ("Trailer", "length"), ("Open", "isNew"), ("Crash", "size"),
-    ("Replace", "end"),
+    ("Replace", "end"), ("Call", "program"),
 }  # fmt: skip
 """Values that the module leaves open where they are said; a later line would contradict them."""
 

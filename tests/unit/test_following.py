@@ -196,6 +196,10 @@ OPEN = '{"event": "session open", "session": 1, "buffers": ["a", "b"]}'
 BUFFER = '{"event": "buffer made", "session": 1, "buffer": "c", "made": 1}'
 STAGED = '{"event": "weight staged", "session": 1, "weight": "w", "number": 1}'
 COPIED = '{"event": "weight copied", "session": 1, "weight": "w", "number": 1, "completed": 1}'
+SET = (
+    '{"event": "set opened", "programs": ["p"], "tensors": [[0, 0, 8, 0]], "accesses": [[0, 0, 0]], "weights": [], '
+    '"states": [0], "provided": [0]}'
+)
 POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 
 
@@ -225,6 +229,16 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         (CACHE.replace("4,", "0,"), "line 2: token_bytes of 'cache open' has a wrong value"),
         (ASKED, "line 2: 'pool ask' of a pool that was not made"),
         (f"{MADE}\n{START.decode()}{ASKED}", "line 4: 'pool ask' of a pool that was not made"),
+        ('{"event": "set load", "home": 0}', "line 2: 'set load' before 'set opened'"),
+        (
+            SET.replace("[[0, 0, 0]]", "[[1, 0, 0]]"),
+            "line 2: the access .1, 0, 0. is not one of a tensor of its program",
+        ),
+        (SET.replace("[[0, 0, 0]]", "[[0, 2, 0]]"), "line 2: the access .0, 2, 0. is not one"),
+        (SET.replace("[[0, 0, 0]]", "[[0, 0, 1]]"), "line 2: the access .0, 0, 1. is not one"),
+        (SET.replace('"weights": []', '"weights": [1]'), "line 2: weights names the home 1, which no tensor has"),
+        (SET.replace('"weights": []', '"weights": [0]'), "line 2: the home 0 is a weight and a state"),
+        (SET.replace('"states": [0]', '"states": []'), "line 2: the home 0 is provided, but is neither a weight nor"),
         (MADE.replace("512", "513"), "line 2: limit of 'pool made' is not a multiple of 256"),
     ],
 )

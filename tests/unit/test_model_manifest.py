@@ -70,7 +70,7 @@ def test_what_must_happen_in_the_end_is_violated_by_a_fault_of_the_module_itself
 
 SURROUNDED = {
     "PlanLifecycle", "Quota", "PoolGenerations", "CacheGrowth", "Sessions", "MappedRegions", "Eviction", "WriteLocks",
-    "DeltaEncoding", "SealedRecords", "SealedLog", "KeyRotation",
+    "DeltaEncoding", "SealedRecords", "SealedLog", "KeyRotation", "PlanSet",
 }  # fmt: skip
 """Modules with steps of others, that need not come. The others are programs that run to their end."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from tests.support import set_programs
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of
 from tests.support.simulations import Simulated
 from tmmu import examples
+from tmmu.cli.entry import run as command
 from tmmu.core.errors import TmmuError
 from tmmu.examples import gpt2, unet
 from tmmu.plans import file
@@ -158,3 +161,46 @@ def test_without_onnxruntime_the_command_that_installs_it_is_named(
     assert (code, out) == (2, "")
     assert "--kernels onnxruntime needs the package onnxruntime; " in err
     assert "pip install 'onnxruntime>=" in err
+
+
+@with_onnxruntime
+def test_onnxruntime_computes_the_same_calls_with_its_outputs_fed_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set that forgets its state differs. spec: SIM9.6"""
+    from tmmu.simulator import onnxruntime_calls as calls
+
+    models = set_programs.plan_recurrent(tmp_path)
+    asked = ["run", str(tmp_path / "set"), "--calls", "warm,step*3", "--sanitize", "--format", "json", *models]
+    capsys.readouterr()
+    assert command(asked) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [call["onnxruntime"]["relative"] < 1e-5 for call in found["calls"]] == [True] * 4
+
+    def forgets(self: Any, name: str, inputs: Any) -> Any:
+        self.kept.clear()
+        return whole(self, name, inputs)
+
+    whole = calls.SessionCalls.call
+    monkeypatch.setattr(calls.SessionCalls, "call", forgets)
+    assert command(asked) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["witness"]) == ("DIFFERENT", None)
+
+
+@with_onnxruntime
+def test_values_are_compared_up_to_rounding() -> None:
+    from tmmu.simulator.onnxruntime_calls import compare
+
+    one = np.array([1.0, 1000.0], np.float32)
+
+    def agree(ours: Any, theirs: Any) -> bool:
+        found = compare({"y": ours}, {"y": theirs})
+        return found is not None and found.is_rounding
+
+    assert compare({"y": one}, {"z": one}) is None
+    assert agree(one, one)
+    assert agree(one + np.float32(0.5), one)
+    others = (one + np.float32(2), one[:1], np.array([np.nan, 1000.0], np.float32))
+    assert [agree(other, one) for other in others] == [False] * 3
+    assert not agree(np.array([1]), np.array([2]))

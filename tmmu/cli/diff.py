@@ -1,14 +1,16 @@
-"""`tmmu diff`: what changed from one plan to another. spec: RP4.1, RP4.2"""
+"""`tmmu diff`: what changed from one plan to another. spec: RP4.1 to RP4.3"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import OnceCommand, format_examples, plan_file
+from tmmu.core.flags import OnceCommand, format_examples, plan_or_set
 from tmmu.core.output import count_noun, format_json, format_size, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -39,20 +41,28 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
         "tmmu diff old.plan.cbor new.plan.cbor --max-growth 5%",
     ),
 )
-@click.argument("before", type=plan_file)
-@click.argument("after", type=plan_file)
+@click.argument("before", type=plan_or_set)
+@click.argument("after", type=plan_or_set)
 @click.option(
     "--max-growth", callback=_part, metavar="PART",
     help="Exit with 1 where the footprint of an arena has grown by more than this, as in 5%.",
 )  # fmt: skip
 @options.style
 def diff(before: str, after: str, max_growth: Fraction | None, style: str) -> int:
-    """Compare two plans: what each arena needs, and which tensors are new, gone, resized, moved, or live otherwise."""
+    """Compare two plans: what each arena needs, and which tensors are new, gone, resized, moved, or live otherwise.
+
+    Of two plan sets, the programs of one name are compared; arenas are those of each program.
+    """
     from tmmu.plans import file
     from tmmu.report.difference import arena_changes, growth, tensor_changes
 
-    plans = [file.load_any(path).plan for path in (before, after)]
-    arenas, tensors = arena_changes(*plans), tensor_changes(*plans)
+    if os.path.isdir(before) != os.path.isdir(after):
+        raise click.UsageError("a plan set is compared with a plan set, and a plan with a plan")
+    if os.path.isdir(before):
+        arenas, tensors = _set_changes(before, after)
+    else:
+        plans = [file.load_any(path).plan for path in (before, after)]
+        arenas, tensors = arena_changes(*plans), tensor_changes(*plans)
     grown = growth(arenas)
     too_much = max_growth is not None and (grown is None or grown > max_growth)
     if style == "json":
@@ -83,6 +93,22 @@ def diff(before: str, after: str, max_growth: Fraction | None, style: str) -> in
             f"error: the footprint of an arena has grown {by}, and {float(max_growth):.2%} is permitted", err=True
         )
     return int(too_much)
+
+
+def _set_changes(before: str, after: str) -> tuple[list[ArenaChange], list[TensorChange]]:
+    """Return the changes of the programs that two sets have, each name with its program's before it."""
+    from tmmu.plans import sets
+    from tmmu.report.difference import ArenaChange, TensorChange, arena_changes, tensor_changes
+
+    old, new = (sets.load_plans(folder, sets.load(folder)) for folder in (before, after))
+    if old.keys() != new.keys():
+        other = sorted(old.keys() ^ new.keys())[0]
+        raise click.UsageError(f"the program {other} is only in one of the sets")
+    arenas, tensors = list[ArenaChange](), list[TensorChange]()
+    for name in old:
+        arenas += (replace(one, name=f"{name}: {one.name}") for one in arena_changes(old[name], new[name]))
+        tensors += (replace(one, name=f"{name}: {one.name}") for one in tensor_changes(old[name], new[name]))
+    return arenas, tensors
 
 
 def _arena(change: ArenaChange) -> str:

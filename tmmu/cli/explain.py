@@ -1,6 +1,6 @@
 """`tmmu explain`: why a plan needs its memory, or what a failure code or a name in a verdict means.
 
-spec: RP3.1 to RP3.5, V9.1
+spec: RP3.1 to RP3.6, V9.1
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ def explain(what: str, model: str | None) -> int:
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import arena_maps, step_names
 
+    if os.path.isdir(what):
+        if model is not None:
+            raise click.UsageError("--model is for one plan, not a set")
+        print_lines(*_of_set(what))
+        return 0
     plan = file.load_any(what).plan
     names = step_names(plan)
     for one in arena_maps(plan):
@@ -79,6 +84,29 @@ def explain(what: str, model: str | None) -> int:
         tried = "other orders and layouts, other in-place reuse and computing again"
         print_lines(f"not tried without --model: {tried}, and why hints were refused")
     return 0
+
+
+def _of_set(folder: str) -> Iterator[str]:
+    """Yield what each program of a set needs at its peak, on top of the state of the others."""
+    from tmmu.core.kind import MANIFEST, is_set
+    from tmmu.plans import sets
+    from tmmu.report.arena_map import step_names
+    from tmmu.report.set_map import set_maps
+
+    if not is_set(folder):
+        raise click.UsageError(f"{folder} is a folder without {MANIFEST}: name a file, or the folder of a plan set")
+    plan_set = sets.load(folder)
+    plans = sets.load_plans(folder, plan_set)
+    maps = set_maps(plan_set, plans)
+    for arena in plan_set.agreement.arenas:
+        own = {name: one for name, of in maps.items() for one in of if one.name == arena.name}
+        if not own:
+            continue
+        most = max(own, key=lambda name: own[name].peak)
+        yield f"{arena.name}: {most} needs most of its programs: {format_size(own[most].peak)} live at once"
+        for name, one in own.items():
+            yield f"  {name}: at most {format_size(one.peak)}"
+        yield from (f"  {line}" for line in _arena(own[most], step_names(plans[most])))
 
 
 def _code(code: str) -> int:

@@ -1,15 +1,19 @@
-"""`tmmu report`: a plan to look at, as a page, an image, or a file for another viewer. spec: RP1.1, RP2.1 to RP2.6"""
+"""`tmmu report`: a plan or a plan set to look at, as a page, an image, or a file for another viewer.
+
+spec: RP1.1, RP1.8, RP2.1 to RP2.6
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from tmmu.cli import options
 from tmmu.core.extras import require_package
-from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file
+from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file, plan_or_set
 from tmmu.core.output import STANDARD, escape_line, print_lines
 from tmmu.core.vocabulary import Bindings
 
@@ -29,9 +33,10 @@ DRAWN_BY = {"html": "bokeh", **dict.fromkeys(("png", "svg", "pdf"), "matplotlib"
         "tmmu report unet.plan.cbor --model unet.onnx -o map.html",
         "tmmu report unet.plan.cbor -o map.svg",
         "tmmu report old.plan.cbor --compare new.plan.cbor --no-verdict",
+        "tmmu report session/ -o session.html",
     ),
 )
-@click.argument("plan", type=plan_file)
+@click.argument("plan", type=plan_or_set, metavar="PLAN|SET")
 @click.option("-o", "--output", type=options.output, help="Where to write it; its suffix says what [PLAN.html].")
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), help="What to write, whatever the suffix.")
 @click.option("--compare", type=plan_file, metavar="PLAN", help="Another plan beside it, in a page.")
@@ -49,12 +54,18 @@ def report(
     A page (.html) loads nothing from the network: hover, zoom, search by name, the peak and its live tensors. Images:
     .png, .svg, .pdf. For other viewers: .perfetto.json (ui.perfetto.dev), .pickle (PyTorch's memory_viz), .json, .csv,
     and .h, the addresses as C macros.
+
+    Of a plan set, the programs are side by side on one address axis, and what they share is across all of them.
     """
     from proofs.readers.plans import formats as plan_formats
     from tmmu.core import canonical
     from tmmu.report import records
     from tmmu.report.arena_map import arena_maps, step_names
 
+    if os.path.isdir(plan):
+        if compare is not None or model is not None or donate:
+            raise click.UsageError("--compare, --model and --donate are for one plan, not a set")
+        return _report_set(plan, output or f"{Path(os.path.abspath(plan)).name}.html", kind)
     target = output or f"{Path(plan).name.removesuffix('.cbor').removesuffix('.txt').removesuffix('.plan')}.html"
     options.check_apart(plan, target, compare)
     kind = kind or _of_suffix(target)
@@ -94,6 +105,48 @@ def report(
         data = write(maps)
     canonical.write_atomically(target, data)
     print_lines(f"wrote {target}", *lines[:1])
+    return 0
+
+
+OF_SETS = ("html", "png", "svg", "pdf", "json", "csv")
+"""The kinds of reports on plan sets."""
+
+
+def _report_set(folder: str, target: str, kind: str | None) -> int:
+    """Write the report on a plan set: nothing of it is proved here."""
+    from tmmu.cli import set_report
+    from tmmu.core import canonical
+    from tmmu.plans import sets
+    from tmmu.report import records
+    from tmmu.report.arena_map import step_names
+    from tmmu.report.set_map import set_maps
+
+    kind = kind or _of_suffix(target)
+    if kind not in OF_SETS:
+        raise click.UsageError(f"a set is drawn as {', '.join(OF_SETS)}; or report on one of its plans")
+    if kind in DRAWN_BY:
+        require_package(DRAWN_BY[kind], "a map as a page" if kind == "html" else "a map as an image", "report")
+    plan_set = sets.load(folder)
+    plans = sets.load_plans(folder, plan_set)
+    options.check_apart(*(sets.plan_path(folder, name) for name in plans), target)
+    title, maps = escape_line(os.path.basename(os.path.abspath(folder))), set_maps(plan_set, plans)
+    if kind == "html":
+        from tmmu.report.page import page
+
+        head = [escape_line(line) for line in set_report.lines(plan_set, plans)]
+        steps = {name: step_names(plan) for name, plan in plans.items()}
+        drawn = [(escape_line(name), maps[name], steps[name]) for name in maps]
+        data = page(title, [f"{len(plans)} programs in one memory", *head], drawn).encode()
+    else:
+        every = [replace(one, name=f"{name}: {one.name}") for name, of in maps.items() for one in of]
+        if kind in ("json", "csv"):
+            data = records.flat_json(every) if kind == "json" else records.as_csv(every)
+        else:
+            from tmmu.report.image import image
+
+            data = image(title, every, kind)
+    canonical.write_atomically(target, data)
+    print_lines(f"wrote {target}")
     return 0
 
 

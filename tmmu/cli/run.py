@@ -20,7 +20,7 @@ from tmmu.core.extras import require_package
 from tmmu.core.flags import (
     MODEL_SUFFIXES,
     PLAN_SUFFIXES,
-    File,
+    FileOrSet,
     OnceCommand,
     binding_option,
     format_examples,
@@ -61,9 +61,10 @@ def _of_batches(dim: dict[str, str], bindings: Bindings) -> BatchBindings:
         "tmmu run mlp.onnx --sanitize",
         "tmmu run mlp.onnx --plan mlp.plan.cbor -o outputs.npz",
         "tmmu run mlp.plan.cbor --batches 20",
+        "tmmu run session/ --calls prefill,decode*8 --sanitize",
     ),
 )
-@click.argument("target", type=File((*MODEL_SUFFIXES, *PLAN_SUFFIXES)), metavar="MODEL|PLAN")
+@click.argument("target", type=FileOrSet((*MODEL_SUFFIXES, *PLAN_SUFFIXES)), metavar="MODEL|PLAN|SET")
 @click.option("--plan", "path", type=plan_file, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
 @compute_options
 @binding_option(
@@ -93,7 +94,8 @@ def run(
 ) -> int:
     """Run a plan and compare with private memory.
 
-    Runs MODEL (ONNX) in the arenas of its plan, or PLAN alone with stand-in kernels.
+    Runs MODEL (ONNX) in the arenas of its plan, or PLAN alone with stand-in kernels. Of a plan set SET, the programs
+    are called one after the other in one memory, and what they share is kept from call to call.
 
     Before each batch there is a safepoint: a shape outside the plan's envelope is refused there, or planned for again,
     proved and checkpointed, as the plan's policy says. With --trace, --ledger, --journal, --checkpoint, --events or
@@ -105,6 +107,17 @@ def run(
     from tmmu.cli import run_report
     from tmmu.cli.run_loop import BatchLoop
 
+    if os.path.isdir(target):
+        from tmmu.cli import run_set
+
+        given = (path, output, address_token, computing.inputs, computing.batches)
+        if any(each is not None for each in given) or batches.sizes or batches.bindings != Bindings():
+            raise click.UsageError(
+                "--plan, -o, --inputs, --batches, bindings and tokens are for one program, not a set"
+            )
+        return run_set.run_set(target, computing, files, style)
+    if computing.calls is not None or computing.models:
+        raise click.UsageError("--calls and --model go with a plan set")
     if computing.kernels == "onnxruntime":
         require_package("onnxruntime", "--kernels onnxruntime", "judges")
     sizes, bindings = batches.sizes, batches.bindings

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,23 @@ BATCHES = 4
 """Return seeds that reach every branch and number of rounds with stand-in kernels; one without branches."""
 
 
+def _models(_context: object, _parameter: object, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the model of each program that is named."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, is_given, path = text.rpartition("=")
+        if not is_given or not os.path.isfile(path) or name in found:
+            raise click.BadParameter(f"{text!r} is not PROGRAM=FILE, for each program once", param_hint="--model")
+        found[name] = path
+    return found
+
+
 @dataclass(frozen=True)
 class RunOptions:
-    """The kernels, their seed and arrays, how often they run, and whether stale reads are searched for."""
+    """The kernels, their seed and arrays, how often they run, and whether stale reads are searched for.
+
+    Of a plan set also its calls, as text, and the model of each program, where models compute.
+    """
 
     kernels: str | None
     sanitize: bool
@@ -33,6 +48,8 @@ class RunOptions:
     batches: int | None
     inputs: str | None
     random_weights: bool = False
+    calls: str | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -81,5 +98,18 @@ compute_options = gather_options(
     click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz)."),
     click.option(
         "--random-weights", is_flag=True, help="Draw weights from --seed where the file of their data is missing."
+    ),
+    click.option(
+        "--calls",
+        metavar="CALLS",
+        help="Of a plan set: the programs to call, in order, as in prefill,decode*3 [each once].",
+    ),
+    click.option(
+        "--model",
+        "models",
+        multiple=True,
+        callback=_models,
+        metavar="PROGRAM=FILE",
+        help="Of a plan set: the ONNX model of a program, whose kernels then compute.",
     ),
 )

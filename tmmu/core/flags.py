@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from tmmu.core.kind import MANIFEST, is_set
 from tmmu.core.output import STANDARD, is_taken, list_names, parse_size, take_standard_output
 from tmmu.core.vocabulary import UINT64_END, Bindings, FixedByte, SteppedDim
 
@@ -161,8 +162,22 @@ class Files(File):
         return path.lower().endswith(self.suffixes) or (self.belongs is not None and self.belongs(path))
 
 
-plan_file, model_file = File(PLAN_SUFFIXES), File(MODEL_SUFFIXES)
-"""A plan, or a model, that is read."""
+class FileOrSet(File):
+    """A file as `File` has it, or the folder of a plan set."""
+
+    def __init__(self, suffixes: tuple[str, ...]) -> None:
+        super().__init__(suffixes, folder=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Raises BadParameter for a folder without a manifest."""
+        found = super().convert(value, param, ctx)
+        if os.path.isdir(found) and not is_set(found):
+            self.fail(f"{found!r} is a folder without {MANIFEST}: name a file, or the folder of a plan set", param, ctx)
+        return found
+
+
+plan_file, model_file, plan_or_set = File(PLAN_SUFFIXES), File(MODEL_SUFFIXES), FileOrSet(PLAN_SUFFIXES)
+"""A plan, a model, or a plan or a plan set, that is read."""
 
 
 class Output(click.Path):

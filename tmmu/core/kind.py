@@ -19,6 +19,9 @@ TEXT = {b"tmmu-plan-text": PLAN, b"tmmu-ir-text": IR}
 HEAD = 18
 """How many bytes are read."""
 
+MANIFEST = "set.cbor"
+"""The file of a folder by which it is a plan set."""
+
 WORDS = {
     PLAN: "a plan",
     IR: "a model (IR)",
@@ -73,6 +76,11 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
         return kind_of_head(read_head(path, HEAD))
     except OSError:
         return None
+
+
+def is_set(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder is a plan set: it has a manifest."""
+    return os.path.isfile(os.path.join(folder, MANIFEST))
 
 
 def advise(path: str | os.PathLike[str], otherwise: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmmu.core import canonical
+from tmmu.core import canonical, kind
 from tmmu.core.columns import NONE, build_column
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
@@ -44,7 +44,7 @@ from tmmu.plans.sections import Membership, Plan
 from tmmu.plans.shapes import compute_peaks
 
 FORMAT = "tmmu-set"
-MANIFEST = "set.cbor"
+MANIFEST = kind.MANIFEST
 """The name of the manifest in the folder of a set."""
 LAYOUTS = ("slots", "packed")
 """The layouts that a set can have."""
@@ -259,9 +259,7 @@ def _use(value: Any, place: str) -> SharedUse:
     return use
 
 
-def is_set(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder has a manifest."""
-    return os.path.isfile(os.path.join(folder, MANIFEST))
+is_set = kind.is_set
 
 
 def load(folder: str | os.PathLike[str]) -> PlanSet:

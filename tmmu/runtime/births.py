@@ -6,6 +6,8 @@ arenas are never zeroed again. spec: U2.9, U2.10, X4.9
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from tmmu.plans.sections import Plan
@@ -44,14 +46,17 @@ class Births:
         self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.allocation.arenas))]
         self._fresh = [arena.reuse for arena in plan.allocation.arenas]
         self._last = -1
+        self._kept: frozenset[int] = frozenset()
         self.born: list[int] = []
         self.overwritten: list[int] = []
 
-    def begin(self, *, is_fresh: bool) -> None:
+    def begin(self, *, is_fresh: bool, kept: Collection[int] = ()) -> None:
         """Begin a batch: storages that live from step 0 on are born.
 
-        `is_fresh`: the arenas are as ApplyPlan made them.
+        `is_fresh`: the arenas are as ApplyPlan made them. `kept` are storages whose bytes another program of a plan set
+        has left for this batch: they are born without being overwritten.
         """
+        self._kept = frozenset(kept)
         if not is_fresh:
             self._fresh = [False] * len(self._fresh)
         self._last = -1
@@ -73,7 +78,7 @@ class Births:
         self._last = step
         first, end = np.searchsorted(self._birth, [step, step + 1]).tolist()
         self.born = self._born[first:end].tolist()
-        self.overwritten = [k for k in self.born if self._overwrite(k)]
+        self.overwritten = [k for k in self.born if k not in self._kept and self._overwrite(k)]
 
     def _overwrite(self, k: int) -> bool:
         s = self.plan.allocation.storages

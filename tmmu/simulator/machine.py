@@ -55,16 +55,20 @@ class Kernels(Protocol):
 class Look(NamedTuple):
     """A moment at which a tensor must hold its value: at a step, or before the first or after the last step (None).
 
-    If `written`, the step or the caller has just written it; otherwise it is about to be read.
+    If `written`, the step or the caller has just written it; otherwise it is about to be read. If it is `carried`, the
+    caller wrote it before an earlier batch, or another program of a set left it.
     """
 
     step: int | None
     tensor: int
     written: bool = False
+    carried: bool = False
 
     @property
     def verb(self) -> str:
         """The verb for messages: how the tensor is accessed."""
+        if self.carried:
+            return "has kept"
         if not self.written:
             return "reads"
         return "has written" if self.step is None else "writes"
@@ -93,7 +97,7 @@ def run(
     for t in program.tied:
         memory.show(t)
     for t in program.given:
-        yield Look(None, t, written=True)
+        yield Look(None, t, written=True, carried=t in carried)
     yield from _Machine(program, memory, kernels).all()
 
 

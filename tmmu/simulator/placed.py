@@ -8,10 +8,10 @@ spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2, SIM8.1, SIM8.2
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.runtime.births import Births
@@ -25,6 +25,22 @@ from tmmu.simulator.witness import Corrupted, Corruption
 
 ONE_BY_ONE = 32
 """In-place results of at most this many elements are computed one by one, larger ones in five unequal pieces."""
+
+
+Shown = tuple[int, int]
+"""The value that a tensor shows, by its number, and the first byte of the value that it shows."""
+
+
+@dataclass
+class Ownership:
+    """The owner of each byte of some arenas, and the tensor of each value that was written there.
+
+    The programs of a plan set share it, so that the sanitizer notices what one program wrote over another's tensors.
+    `names` has the tensor of each value; None stands for the zeros of a birth.
+    """
+
+    owners: list[Owners]
+    names: list[str | None] = field(default_factory=list)
 
 
 class PlacedMemory:
@@ -42,6 +58,8 @@ class PlacedMemory:
         Zeroes storages at their births, and is called when a step begins. Without them nothing is zeroed.
     held
         Tensors whose bytes are already there.
+    ownership
+        The record of owners to continue [a new one].
     """
 
     def __init__(
@@ -54,12 +72,13 @@ class PlacedMemory:
         births: Births | None = None,
         begun: Callable[[int], object] | None = None,
         held: Iterable[int] = (),
+        ownership: Ownership | None = None,
     ) -> None:
         self.program, self.memory, self.careful = program, memory, careful
         self.births, self.begun = births, begun
-        self.owners = [Owners() for _ in program.plan.allocation.arenas] if sanitize else []
-        self.values: list[int] = []  # the tensor of each value
-        self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and the first byte shown
+        recorded = ownership or Ownership([Owners() for _ in program.plan.allocation.arenas])
+        self.owners, self.values = (recorded.owners if sanitize else []), recorded.names
+        self.shown: dict[int, Shown] = {}
         self._view: dict[int, Raw] = {}
         self._probed: list[tuple[Raw, Raw]] = []
         for t in held:
@@ -84,7 +103,7 @@ class PlacedMemory:
             for k in self.births.overwritten:
                 first = int(s.offset[k])
                 self.owners[int(s.arena[k])].write(first, first + int(s.bytes[k]), len(self.values))
-                self.values.append(NONE)
+                self.values.append(None)
 
     def hold(self, t: int) -> Raw:
         """Return the bytes of a tensor as a view of its arena. Raises `Corrupted` if they are outside of the arena."""
@@ -199,7 +218,7 @@ class PlacedMemory:
             address = self.program.address[t]
             self.shown[t] = len(self.values), 0
             self.owners[self.program.arena[t]].write(address, address + self.program.sizes[t], len(self.values))
-            self.values.append(t)
+            self.values.append(self.program.names[t])
 
     def check(self, look: Look) -> None:
         """Raise `Corrupted` if a byte of a tensor belongs to another value, even an equal one. spec: SIM3.1"""
@@ -217,7 +236,7 @@ class PlacedMemory:
     def _owner_name(self, value: int) -> str:
         if value == NO_OWNER:
             return "nothing"
-        return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
+        return self.values[value] or "the zeros of a birth"
 
     def _in_place(self, n: int, step: PlanStep, k: int, at: int) -> Corrupted:
         t = step.results[k]

@@ -5,7 +5,7 @@ spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, SIM7.2, SIM8.1 to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from tmmu.runtime.execution import Execution
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator.machine import Kernels, Look, run
 from tmmu.simulator.memories import PrivateMemory, Raw
-from tmmu.simulator.placed import PlacedMemory
+from tmmu.simulator.placed import Ownership, PlacedMemory, Shown
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
@@ -52,10 +52,20 @@ class Batches:
         The plan's arenas, all zero; or an execution of the plan, whose batches the runs become.
     sanitize
         Report a read of bytes that another tensor has written since, even if they are equal.
+    ownership
+        The record of owners to continue, of a plan set whose programs run in one memory [a new one].
     """
 
-    def __init__(self, program: PlanProgram, where: MappedMemory | Execution, *, sanitize: bool = False) -> None:
-        self.sanitize, self.count = sanitize, 0
+    def __init__(
+        self,
+        program: PlanProgram,
+        where: MappedMemory | Execution,
+        *,
+        sanitize: bool = False,
+        ownership: Ownership | None = None,
+    ) -> None:
+        self.sanitize, self.count, self.ownership = sanitize, 0, ownership
+        self.taken: dict[int, Shown] | None = None
         self._enter(program, where, {})
 
     def _enter(self, program: PlanProgram, where: MappedMemory | Execution, held: dict[int, Raw]) -> None:
@@ -68,8 +78,18 @@ class Batches:
         self.private = PrivateMemory(program)
         self.private.carry(held)
         self.placed = PlacedMemory(
-            program, self.memory, sanitize=self.sanitize, births=self.births, begun=begun, held=held
+            program, self.memory, sanitize=self.sanitize, births=self.births, begun=begun, held=held,
+            ownership=self.ownership,
         )  # fmt: skip
+
+    def take_over(self, held: Mapping[int, tuple[Raw, Shown]]) -> None:
+        """Let the next run begin with tensors as an earlier run in the same memory left them. spec: SIM9.2
+
+        `held` has the right content of each, and the value whose bytes the memory must hold. The caller does not write
+        these tensors again, and their storages are not zeroed at their births. Without owners the values are unused.
+        """
+        self.taken = {t: shown for t, (_, shown) in held.items()}
+        self.private.carry({t: content for t, (content, _) in held.items()})
 
     def switch_program(self, program: PlanProgram, where: MappedMemory | Execution) -> None:
         """Switch the next batches to `program`: the same model at another shape, or under the plan of a safepoint.
@@ -85,7 +105,12 @@ class Batches:
                 raise Corrupted(Corruption(f"the caller keeps {name}, whose size differs at this shape", (name,)))
         self._enter(program, where, held)
 
-    def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> SimulationReport:
+    def run(
+        self,
+        kernels: Kernels,
+        progress: Callable[[int], None] | None = None,
+        observe: Callable[[Look], None] | None = None,
+    ) -> SimulationReport:
         """Run the next batch. After a corruption there is no next one.
 
         Parameters
@@ -95,6 +120,8 @@ class Batches:
             in persistent arenas are not written again: they must not have changed.
         progress
             Called with the number of the current step.
+        observe
+            Called with each look, after its comparison.
 
         Raises
         ------
@@ -114,6 +141,8 @@ class Batches:
                 if progress is not None:
                     progress(look.step if look.step is not None else 0 if look.written else len(self.program.steps))
                 self._check_look(look)
+                if observe is not None:
+                    observe(look)
             _check_unchanged(self.program, self.private)
         except Corrupted as error:
             corruption = error.corruption
@@ -130,15 +159,21 @@ class Batches:
         if self.execution is not None:
             self.execution.begin()
         else:
-            self.births.begin(is_fresh=self.count == 0)
+            storage = self.program.plan.allocation.tensors.storage
+            kept = {int(storage[t]) for t in self.taken or ()}
+            self.births.begin(is_fresh=self.count == 0 and self.taken is None, kept=kept)
         self.placed.disown_zeroed()
+        self.placed.shown.update(self.taken or {})
 
     def _looks(self, kernels: Kernels) -> Iterator[Look]:
         """Yield the looks of both runs, two generators in lockstep.
 
         The first has made the caller's writes by then, so that the second takes them from there.
         """
-        carried = self.program.carried if self.count else frozenset()
+        if self.taken is not None:
+            carried = frozenset(self.taken)
+        else:
+            carried = self.program.carried if self.count else frozenset()
         self.private.restart(carried)
 
         def given(t: int) -> Raw:

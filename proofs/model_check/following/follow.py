@@ -13,6 +13,7 @@ from proofs.model_check.following import (
     evictions,
     lifecycle,
     log,
+    plan_sets,
     pool_generations,
     pools,
     quota,
@@ -32,7 +33,7 @@ from proofs.model_check.judge import RunResult
 
 READERS = (
     scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions, regions, evictions, sealed_logs,
-    write_locks,
+    write_locks, plan_sets,
 )  # fmt: skip
 """The modules that extract the paths of one TLA+ module each from a log."""
 

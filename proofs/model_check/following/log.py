@@ -241,6 +241,15 @@ EVENTS: dict[str, dict[str, Check]] = {
     "lock asked": {**THREAD, "lock": _text},
     "lock taken": {**THREAD, "lock": _text, "as_reader": _truth},
     "lock released": {**THREAD, "lock": _text},
+    "set opened": {
+        "programs": _texts, "tensors": _rows(_count, _size, _size, _count), "accesses": _rows(_count, _count, _count),
+        "weights": _ascending, "states": _ascending, "provided": _ascending,
+    },
+    "set load": {"home": _count},
+    "set call": {"program": _count, "call": _count},
+    "set read": {"tensor": _count, "call": _count},
+    "set write": {"tensor": _count},
+    "set return": {"program": _count},
     "access": {**THREAD, "subject": _text, "start": _size, "stop": _size, "is_write": _truth},
 }  # fmt: skip
 """Every event with its fields, and the check of each field."""

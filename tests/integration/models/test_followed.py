@@ -21,6 +21,7 @@ from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
 from tests.support import cache_logs, pool_logs, recorded, session_logs
 from tests.support.followed import TLA, followed, objection, refused_everywhere, rewritten, richest
+from tests.support.set_programs import run_set
 from tests.support.small_llama import file_of
 from tmmu.cli.entry import run
 
@@ -70,6 +71,56 @@ def foundry_pool(tmp_path_factory: pytest.TempPathFactory) -> File:
 @pytest.fixture(scope="module")
 def in_use(tmp_path_factory: pytest.TempPathFactory) -> File:
     return session_logs.in_turns(tmp_path_factory.mktemp("in_use"))
+
+
+@pytest.fixture(scope="module")
+def set_log(tmp_path_factory: pytest.TempPathFactory) -> File:
+    file = tmp_path_factory.mktemp("set") / "run.events"
+    run_set(log=file)
+    return file
+
+
+def test_the_calls_of_a_plan_set_are_steps_of_their_module(set_log: File, tools: tuple[str, File]) -> None:
+    """spec: U5.23"""
+    [result] = followed(set_log, tools)
+    assert (result.module, result.objections) == ("PlanSet", ())
+    [path] = follow.read_log(set_log)[1]
+    assert {line.action for line in path.lines} == {"Open", "Load", "Call", "Read", "Store", "Return"}
+    refused_everywhere(path, tools)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "which", "says"),
+    [
+        # the cache of another call, a call that did not return, a program that takes what nobody has written
+        ('"set read", "tensor": 7, "call": 1', '"set read", "tensor": 7, "call": 0', 0, "Read is not a step"),
+        ('"set return", "program": 1', '"set call", "program": 2, "call": 3', 0, "Call is not a step"),
+        ('"set call", "program": 0, "call": 1', '"set call", "program": 1, "call": 1', 0, "Call is not a step"),
+    ],
+)
+def test_a_log_of_a_plan_set_that_is_forged_is_refused(
+    set_log: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, which: int, says: str
+) -> None:
+    """spec: U5.19, U5.23"""
+    copy, line = rewritten(set_log, tmp_path, before, after, which)
+    assert objection(copy, line, "PlanSet", tools).startswith(f"line {line}: {says}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[1, 0, 256, 4]", "[1, 64, 256, 4]"),
+        ("[0, 0, 256, 4]", "[0, 0, 128, 4]"),
+        ("[2, 320, 64, 9]", "[2, 64, 64, 9]"),
+    ],
+    ids=["cache moved", "other size", "activation over another's cache"],
+)
+def test_a_log_of_a_set_that_breaks_a_rule_is_refused_at_its_first_line(
+    set_log: File, tmp_path: File, tools: tuple[str, File], before: str, after: str
+) -> None:
+    """The rules of the module are those of the set, whatever its calls found. spec: U5.23"""
+    copy, line = rewritten(set_log, tmp_path, before, after)
+    assert objection(copy, line, "PlanSet", tools).startswith(f"line {line}: Open is not a step of PlanSet here")
 
 
 def test_a_run_with_crashes_and_one_with_refusals_are_steps_of_their_modules(

@@ -41,6 +41,7 @@ SMALL = {
     "CacheGrowth-sessions": "Budget = 2", "Sessions": "Sessions = 1", "MnemosyneInvariants": "TILES = 1",
     "MappedRegions": "Regions = 1", "Eviction": "Accesses = 2", "WriteLocks": "Locks = 1", "DeltaEncoding": "Most = 2",
     "SealedRecords": "Names = 1", "SealedLog": "Most = 1",
+    "PlanSet": "Calls = 2",
 }  # fmt: skip
 """The constant that is smaller here than in the configuration, of the models for which that makes a difference."""
 MOST = share(40)
