@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proofs.proving.kernel.sets import Ends, KeptTensor, SetProgram, judge_set
+from proofs.proving.kernel.sets import Ends, JudgedProgram, KeptTensor, judge_set
 from proofs.sets.members import SetMember
 from proofs.sets.state import StateTensor
 
 
 def ask_kernel(
-    members: Sequence[SetMember], state: Sequence[StateTensor], programs: Sequence[SetProgram], timeout_s: float
+    members: Sequence[SetMember], state: Sequence[StateTensor], programs: Sequence[JudgedProgram], timeout_s: float
 ) -> dict[str, Any]:
     """Return the kernel's answer about a set: `programs` are what it reads of `members`, in their order."""
     return judge_set(programs, kept_tensors(members, state), timeout_s)

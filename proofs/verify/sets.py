@@ -15,7 +15,7 @@ from typing import Any
 from proofs.definition.violations import Discharge, Obligation, obligations_discharged
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
 from proofs.proving.kernel.program import PlanFile
-from proofs.proving.kernel.sets import SetProgram
+from proofs.proving.kernel.sets import JudgedProgram
 from proofs.readers.donation import unmatched_patterns
 from proofs.sets.agreed import agree_by_names
 from proofs.sets.kernel import ask_kernel
@@ -85,10 +85,10 @@ class JudgedPlan:
         exits = {} if stated.reading is None else stated.reading.exits
         return SetMember(name, self.path, stated.plan, subject.run, stated.hashes["file_digest"], exits)
 
-    def program(self) -> SetProgram:
+    def program(self) -> JudgedProgram:
         """Return what the kernel reads of the plan. Raises `Disagreement` for lifetimes without accesses."""
         subject = self.of_steps
-        return SetProgram(subject.context, PlanFile.as_read(subject.stated))
+        return JudgedProgram(subject.context, PlanFile.as_read(subject.stated))
 
 
 def verdicts(

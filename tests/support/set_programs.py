@@ -20,7 +20,7 @@ from tmmu.plans.sets import Agreement, SetArena, SharedTensor, SharedUse
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.sets import SetMemory
 from tmmu.simulator import HashKernels, PlanProgram, SimulationReport
-from tmmu.simulator.calls import SetCalls, SetProgram, find_initial, find_state
+from tmmu.simulator.calls import CalledProgram, SetCalls, find_initial, find_state
 from tmmu.simulator.calls_log import CallsLog
 
 TEXTS = {
@@ -113,7 +113,7 @@ def agreement(*, cache_is_initial: bool = True) -> Agreement:
     return Agreement(tuple(TEXTS), (SetArena("act", 576, 64), SetArena("weights", 64, 64)), shared)
 
 
-def set_programs(made: Mapping[str, Plan]) -> dict[str, SetProgram]:
+def set_programs(made: Mapping[str, Plan]) -> dict[str, CalledProgram]:
     """The plans as programs of the set."""
     return {name: find_state(name, PlanProgram(plan), agreement()) for name, plan in made.items()}
 

@@ -36,6 +36,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("proofs/proving/kernel/libraries.py", "read_bytes"): "a record of the kernel's own folder, while a wheel is built",
     ("proofs/proving/kernel/libraries.py", "json.loads"): "a record of the kernel's own folder, while a wheel is built",
     ("proofs/proving/lemmas/engine/record.py", "fdopen"): "writes a new file",
+    ("proofs/proving/lemmas/engine/record.py", "read_bytes"): "sources of this package",
     ("proofs/proving/solvers/child.py", "fdopen"): "the process's own pipe",
     ("proofs/proving/solvers/smtinterpol.py", "open"): "writes a file and reads it again",
     ("proofs/tools/maven.py", "open"): "a file that this function has just fetched",

@@ -35,14 +35,14 @@ CONSTANTS Memory,    \* how many bytes there are
 
 VARIABLES accesses,  \* of each program: the sequence of its accesses
           home,      \* what each tensor holds
-          weights,   \* homes that the caller writes once
-          states,    \* homes that outlive a call and are no weights
+          weights,   \* regions that the caller writes once
+          states,    \* regions that outlive a call and are no weights
           provided,  \* the weights, and states that the caller writes before they are taken
           place,     \* where each tensor is stored: its first byte and how many there are
           running,   \* the program that runs, or 0
           at,        \* how many accesses it has made
           calls,     \* how many calls have begun
-          latest,    \* the call that last wrote each home: 0 for the caller, -1 for nobody
+          latest,    \* the call that last wrote each home: 0 for the caller, -1 for none
           began,     \* the same when the call began
           content    \* what each byte holds: a home, the call that wrote it, and which byte of it
 
@@ -113,14 +113,14 @@ Held == [t \in {"w1", "w2", "w3", "s", "old", "new", "a", "b", "c", "d", "e"} |-
               [] t \in {"s", "old", "new"} -> "state"
               [] OTHER -> t]
 
-(* A place for each, the tensors of calls over each other. Between them and the state is a byte that nobody has. *)
+(* A place for each, the tensors of calls over each other. Between them and the state is a byte that none has. *)
 Base == [t \in DOMAIN Held |-> CASE Held[t] = "weight" -> <<0, 1>>
                                  [] Held[t] = "state" -> <<1, 2>>
                                  [] OTHER -> <<4, 1>>]
 
 Places == {range \in Bytes \X (1..2) : range[1] + range[2] <= Memory}
 
-(* Nothing has run, and nobody has written anything. *)
+(* Nothing has run, and nothing is written. *)
 Begins == /\ running = 0
           /\ at = 0
           /\ calls = 0
@@ -205,7 +205,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 
 Holds(t, by) == \A b \in Extent(t) : content[b] = <<home[t], by, b - place[t][1]>>
 
-(* Nothing is read that nobody has written: not at the first call either. *)
+(* Nothing is read that was never written: not at the first call either. *)
 WrittenBeforeRead == \A t \in Tensors : IsNext("read", t) => Expected(t) # -1
 
 (* What is about to be read is what was last written. *)

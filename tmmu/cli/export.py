@@ -98,7 +98,7 @@ def _buffers(opened: Source, output: str, alignment: int, effort: int | None, ca
     """Give buffers their offsets. spec: FP3.8, FP3.11"""
     from proofs.readers.plans.formats import BY_KIND, read_through_gate
     from proofs.verify.checks import BufferSubject, buffer_violations
-    from tmmu.cli.plan import until_interrupted
+    from tmmu.cli.plan_request import until_interrupted
     from tmmu.core import canonical
     from tmmu.core.source import Source
     from tmmu.exporters import minimalloc

@@ -19,7 +19,7 @@ from tmmu.core.extras import require_package
 from tmmu.core.output import count_noun, format_json, list_names, print_lines, print_text
 from tmmu.core.progress import Doing, progress
 from tmmu.simulator import Corrupted, HashKernels, PlanProgram, SimulationReport
-from tmmu.simulator.calls import SetCalls, SetProgram, find_initial, find_state
+from tmmu.simulator.calls import CalledProgram, SetCalls, find_initial, find_state
 
 if TYPE_CHECKING:
     from tmmu.simulator.onnx_kernels import OnnxKernels
@@ -57,10 +57,10 @@ def parse_calls(text: str | None, programs: Sequence[str]) -> list[str]:
 
 
 @dataclass
-class Member:
+class CalledMember:
     """A program of the set with what computes it."""
 
-    state: SetProgram
+    state: CalledProgram
     model: OnnxModel | None = None
     kernels: OnnxKernels | None = None
 
@@ -124,7 +124,7 @@ def _choose_kernels(computing: RunOptions, opened: OpenedSet) -> RunOptions:
     return replace(computing, kernels=kernels)
 
 
-def _member(name: str, opened: OpenedSet, computing: RunOptions) -> Member:
+def _member(name: str, opened: OpenedSet, computing: RunOptions) -> CalledMember:
     """Return a program with its kernels. Raises `Corrupted` if its plan is not one of its model."""
     from tmmu.plans.shapes import at_shape, shape_of
 
@@ -133,7 +133,7 @@ def _member(name: str, opened: OpenedSet, computing: RunOptions) -> Member:
     program = PlanProgram(at_shape(plan, shape_of(plan, {})), given_up)
     models = computing.models
     if name not in models:
-        return Member(find_state(name, program, opened.manifest.agreement))
+        return CalledMember(find_state(name, program, opened.manifest.agreement))
     from tmmu.onnx import resolve
     from tmmu.simulator.onnx_kernels import OnnxKernels
     from tmmu.simulator.onnx_model import OnnxModel
@@ -142,14 +142,14 @@ def _member(name: str, opened: OpenedSet, computing: RunOptions) -> Member:
     model.bind(program)
     state = find_state(name, program, opened.manifest.agreement)
     if computing.kernels == "hash":
-        return Member(state, model)
+        return CalledMember(state, model)
     if not computing.random_weights:
         model.check_weights()
-    return Member(state, model, OnnxKernels(program, model, {}, computing.seed, computing.node_kernel()))
+    return CalledMember(state, model, OnnxKernels(program, model, {}, computing.seed, computing.node_kernel()))
 
 
 def _judge(
-    opened: OpenedSet, members: Mapping[str, Member], models: Mapping[str, str]
+    opened: OpenedSet, members: Mapping[str, CalledMember], models: Mapping[str, str]
 ) -> tuple[SessionCalls | None, str | None]:
     """Return onnxruntime's own calls, or the reason why they are not compared (None without models)."""
     if not models or any(member.kernels is None for member in members.values()):
@@ -166,7 +166,7 @@ def _judge(
 
 def _run_calls(
     opened: OpenedSet,
-    members: Mapping[str, Member],
+    members: Mapping[str, CalledMember],
     calls: Sequence[str],
     computing: RunOptions,
     events: str | None,
@@ -204,7 +204,7 @@ def _run_calls(
                 return
 
 
-def _compare(judge: SessionCalls, member: Member, report: SimulationReport) -> Difference | None:
+def _compare(judge: SessionCalls, member: CalledMember, report: SimulationReport) -> Difference | None:
     """Return the largest difference from onnxruntime's call."""
     from tmmu.simulator.elements import decode
     from tmmu.simulator.onnxruntime_calls import compare

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from proofs.verify.command import command as verify
+from copy import copy
 
-__all__ = ["verify"]
+from proofs.verify.command import command
+
+verify = copy(command)
+verify.name = "verify"
+verify.epilog = (command.epilog or "").replace("verify-plan ", "tmmu verify ")

@@ -170,7 +170,7 @@ class FileOrSet(File):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path. Raises BadParameter for a folder without a manifest."""
-        found = super().convert(value, param, ctx)
+        found = os.fsdecode(super().convert(value, param, ctx))
         if os.path.isdir(found) and not is_set(found):
             self.fail(f"{found!r} is a folder without {MANIFEST}: name a file, or the folder of a plan set", param, ctx)
         return found

@@ -25,7 +25,7 @@ from tmmu.simulator.witness import Corrupted, Corruption
 
 
 @dataclass(frozen=True)
-class SetProgram:
+class CalledProgram:
     """A program of a set, with the rows of its tensors that have the values of state.
 
     `takes` are its entries: the caller writes them if they are initial and hold no value. `leaves` are the exits, and
@@ -38,7 +38,7 @@ class SetProgram:
     leaves: Mapping[str, int]
 
 
-def find_state(name: str, program: PlanProgram, agreement: Agreement) -> SetProgram:
+def find_state(name: str, program: PlanProgram, agreement: Agreement) -> CalledProgram:
     """Return a program with its tensors of the state of a set. Raises `Corrupted` if it lacks a shared tensor."""
     rows = {tensor: t for t, tensor in enumerate(program.names)}
     takes, leaves = dict[str, int](), dict[str, int]()
@@ -54,10 +54,10 @@ def find_state(name: str, program: PlanProgram, agreement: Agreement) -> SetProg
         leaves[shared.name] = rows[use.exit or use.entry or ""]
     taken = {*takes.values(), *leaves.values()}
     own = {f"{name}: {program.names[t]}": t for t in sorted(program.kept - taken) if t not in program.views}
-    return SetProgram(name, program, takes | own, leaves | own)
+    return CalledProgram(name, program, takes | own, leaves | own)
 
 
-def find_initial(agreement: Agreement, programs: Iterable[SetProgram]) -> frozenset[str]:
+def find_initial(agreement: Agreement, programs: Iterable[CalledProgram]) -> frozenset[str]:
     """Return the state that the caller writes before it is taken for the first time."""
     shared = {each.name for each in agreement.shared}
     own = {kept for each in programs for kept in each.takes if kept not in shared}
@@ -65,7 +65,7 @@ def find_initial(agreement: Agreement, programs: Iterable[SetProgram]) -> frozen
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptBytes:
     """A tensor that is kept between calls: its right content, and the value whose bytes the memory must hold."""
 
     content: Raw
@@ -96,13 +96,13 @@ class SetCalls:
 
     def __init__(
         self,
-        programs: Mapping[str, SetProgram],
+        programs: Mapping[str, CalledProgram],
         initial: Collection[str],
         memories: Mapping[str, MappedMemory],
         *,
         sanitize: bool = False,
     ) -> None:
-        self.programs, self.initial, self.kept = programs, frozenset(initial), dict[str, Kept]()
+        self.programs, self.initial, self.kept = programs, frozenset(initial), dict[str, KeptBytes]()
         owners: dict[str, Owners] = {}
         self.values: list[str | None] = []
         self.batches: dict[str, Batches] = {}
@@ -148,7 +148,7 @@ class SetCalls:
         if report.identical:
             for kept, t in found.leaves.items():
                 content = np.array(batches.private.hold(t))
-                self.kept[kept] = Kept(content, batches.placed.shown.get(t, (0, 0)))
+                self.kept[kept] = KeptBytes(content, batches.placed.shown.get(t, (0, 0)))
         return report
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tmmu.core.errors import TmmuError
 from tmmu.plans import metrics
 from tmmu.runtime.events import EventLog
-from tmmu.simulator.calls import SetCalls, SetProgram
+from tmmu.simulator.calls import CalledProgram, SetCalls
 from tmmu.simulator.machine import Look
 from tmmu.simulator.program import PlanProgram
 
@@ -44,7 +44,7 @@ class CallsLog:
         programs = self.calls.programs
         self.index = {name: k for k, name in enumerate(programs)}
         base = _bases(programs)
-        homes: dict[str, int] = {}
+        regions: dict[str, int] = {}
         weights, states, tensors, accesses = set[int](), set[int](), list[list[int]](), list[list[int]]()
         left = {kept for each in programs.values() for kept, t in each.leaves.items() if each.takes.get(kept) != t}
         for name, each in programs.items():
@@ -60,16 +60,16 @@ class CallsLog:
             for t in sorted({t for _, t in made}):
                 self.number[name, t] = len(tensors)
                 kept = held.get(_root(program, t))
-                home = homes.setdefault(kept if kept is not None else f"{name}\n{t}", len(homes))
+                home = regions.setdefault(kept if kept is not None else f"{name}\n{t}", len(regions))
                 if kept is not None and t in written:
                     left.add(kept)
                 arena = program.plan.allocation.arenas[program.arena[t]].name
                 tensors.append([self.index[name], base[arena] + program.address[t], program.sizes[t], home])
             accesses += [[self.index[name], int(writes), self.number[name, t]] for writes, t in made]
-        for kept in {kept for each in programs.values() for kept in (*each.takes, *each.leaves)} & homes.keys():
-            (states if kept in left else weights).add(homes[kept])
-        initial = {homes[kept] for kept in self.calls.initial if kept in homes}
-        self.homes = homes
+        for kept in {kept for each in programs.values() for kept in (*each.takes, *each.leaves)} & regions.keys():
+            (states if kept in left else weights).add(regions[kept])
+        initial = {regions[kept] for kept in self.calls.initial if kept in regions}
+        self.regions = regions
         self.events(
             "set opened", programs=list(programs), tensors=tensors, accesses=accesses, weights=sorted(weights),
             states=sorted(states), provided=sorted(initial | weights),
@@ -79,8 +79,8 @@ class CallsLog:
         """Log what the caller writes for this call, and the call."""
         missing = self.calls.find_missing(name)
         for kept in missing:
-            if kept in self.homes:
-                self.events("set load", home=self.homes[kept])
+            if kept in self.regions:
+                self.events("set load", home=self.regions[kept])
         self.first = {self.calls.programs[name].takes[kept] for kept in missing}
         self.name = name
         self.last = None
@@ -130,7 +130,7 @@ def _access_of(program: PlanProgram, look: Look) -> Access | None:
     return False, _root(program, look.tensor)
 
 
-def _accesses(each: SetProgram) -> Iterator[Access]:
+def _accesses(each: CalledProgram) -> Iterator[Access]:
     """Yield the accesses of a call by the plan, as `CallsLog.observe` logs them."""
     program = each.program
     looks = [Look(None, t, written=True) for t in program.given if t not in each.takes.values()]
@@ -154,7 +154,7 @@ def _root(program: PlanProgram, t: int) -> int:
     return t
 
 
-def _bases(programs: Mapping[str, SetProgram]) -> dict[str, int]:
+def _bases(programs: Mapping[str, CalledProgram]) -> dict[str, int]:
     """Return an address for each arena of the set, by name, so that no two overlap."""
     sizes: dict[str, int] = {}
     for each in programs.values():

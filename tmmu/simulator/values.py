@@ -19,6 +19,8 @@ from onnx import external_data_helper, numpy_helper
 from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.npy import NotAnArray, load_archive
+from tmmu.core.reading import read_file
+from tmmu.onnx.reading import FILE_LIMIT
 from tmmu.simulator.elements import Array, Size, encode, numpy_type
 from tmmu.simulator.memories import Raw
 
@@ -88,7 +90,7 @@ def initializer_digests(path: str) -> Iterator[tuple[str, bytes]]:
 
     One without data, because its weight file is missing, is left out. O(bytes), one initializer at a time.
     """
-    model = onnx.load(path, load_external_data=False)
+    model = onnx.ModelProto.FromString(read_file(path, FILE_LIMIT))
     replaceable = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
         values = read_initializer(tensor, os.path.dirname(os.path.abspath(path)))

@@ -32,12 +32,12 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
 
 
 def _numbered(fields: dict[str, int]) -> dict[str, int]:
-    """Return the fields of an event; the module counts programs, tensors and homes from 1."""
+    """Return the fields of an event; the module counts programs, tensors and regions from 1."""
     return {key: value if key == "call" else value + 1 for key, value in fields.items()}
 
 
 def _begin(event: Event, calls: int) -> Path:
-    """Return the path of a set, with its programs, homes and places given."""
+    """Return the path of a set, with its programs, regions and places given."""
     fields = event.fields
     tensors, programs = fields["tensors"], fields["programs"]
     _check(event)
@@ -64,12 +64,12 @@ def _check(event: Event) -> None:
     """Raise `WrongLog` if a set names a program, tensor or home that it does not have."""
     fields = event.fields
     tensors, programs = fields["tensors"], fields["programs"]
-    homes = {home for *_, home in tensors}
+    regions = {home for *_, home in tensors}
     for program, writes, tensor in fields["accesses"]:
         if program >= len(programs) or writes > 1 or tensor >= len(tensors) or tensors[tensor][0] != program:
             raise WrongLog(event.line, f"the access {[program, writes, tensor]} is not one of a tensor of its program")
     for kind in ("weights", "states", "provided"):
-        if strange := sorted(set(fields[kind]) - homes):
+        if strange := sorted(set(fields[kind]) - regions):
             raise WrongLog(event.line, f"{kind} names the home {strange[0]}, which no tensor has")
     if both := sorted(set(fields["weights"]) & set(fields["states"])):
         raise WrongLog(event.line, f"the home {both[0]} is a weight and a state")
@@ -77,5 +77,5 @@ def _check(event: Event) -> None:
         raise WrongLog(event.line, f"the home {lacking[0]} is provided, but is neither a weight nor a state")
 
 
-def _set(homes: Sequence[int]) -> str:
-    return "{" + ", ".join(str(home + 1) for home in homes) + "}"
+def _set(regions: Sequence[int]) -> str:
+    return "{" + ", ".join(str(home + 1) for home in regions) + "}"

@@ -56,14 +56,14 @@ class KeptTensor(NamedTuple):
     ends: Mapping[int, Ends]
 
 
-class SetProgram(NamedTuple):
+class JudgedProgram(NamedTuple):
     """A program of a set: its plan, which passed the gate, and the plan's file."""
 
     context: Context
     of: PlanFile
 
 
-def judge_set(programs: Sequence[SetProgram], kept: Sequence[KeptTensor], timeout_s: float) -> dict[str, Any]:
+def judge_set(programs: Sequence[JudgedProgram], kept: Sequence[KeptTensor], timeout_s: float) -> dict[str, Any]:
     """Return the kernel's answer about a set, in the fields of `answer.kernel_answer`. Arenas of one name are one.
 
     An accepted set runs as in private memory in every sequence of calls (`accepted_set_files_run_as_private`), and so

@@ -19,7 +19,7 @@ from proofs.definition.checker import execute
 from proofs.definition.violations import Obligation
 from proofs.proving.kernel import installed, sets
 from proofs.proving.kernel.program import PlanFile, run_program
-from proofs.proving.kernel.sets import Ends, KeptTensor, SetProgram, judge_set, set_columns
+from proofs.proving.kernel.sets import Ends, JudgedProgram, KeptTensor, judge_set, set_columns
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import decide_permissions
 from proofs.sets.kernel import ask_kernel, kept_tensors
@@ -38,11 +38,11 @@ RIGHT = TABLE[1]
 """Two programs with a cache and a weight, and one with neither."""
 
 
-def program_of(member: SetMember) -> SetProgram:
+def program_of(member: SetMember) -> JudgedProgram:
     """What the kernel reads of a program."""
     donated = frozenset(member.tensor(row).name for row in member.run.donated)
     permissions = decide_permissions(member.plan, None, donated)
-    return SetProgram(context_of(member.plan, permissions, donated), PlanFile.of(member.plan))
+    return JudgedProgram(context_of(member.plan, permissions, donated), PlanFile.of(member.plan))
 
 
 def asked(members: Sequence[SetMember], kept: Sequence[KeptTensor]) -> tuple[str, str]:
