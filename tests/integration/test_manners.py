@@ -100,6 +100,7 @@ def test_every_example_of_a_help_text_works(folder: Path, capsys: Captured) -> N
         "tmmu plan models -o plans", "tmmu apply unet.plan.cbor --trace run.trace",
         "tmmu apply unet.plan.cbor --trace again.trace",
         "tmmu plan prefill.ir.txt decode.ir.txt --share kv --share w --donate kv -o session",
+        "tmmu example mico-lenet --weights 1 -o digits.onnx", "tmmu plan digits.onnx mlp.onnx --one-memory -o both",
         "tmmu checkpoint unet.plan.cbor -o unet.checkpoint", "tmmu mnemosyne put store v.npy --key key",
     )  # fmt: skip
     for line in before:

@@ -46,7 +46,7 @@ def _choose(weights: str, static: bool, caller_memory: bool, name: str, prefix: 
         "tmmu codegen mlp.plan.cbor --model mlp.onnx -o c",
         "tmmu codegen mlp.plan.cbor --model mlp.onnx --static --name mlp -o c-static",
         "tmmu codegen mlp.plan.cbor --model mlp.onnx --caller-memory --prefix mlp -o c-mlp",
-        "tmmu codegen session --model prefill.onnx --model decode.onnx --prefix session -o c",
+        "tmmu codegen both --model digits.onnx --model mlp.onnx --prefix both -o both-c",
     ),
 )
 @click.argument("plan", type=File(PLAN_SUFFIXES, folder=True))
