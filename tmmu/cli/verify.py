@@ -1,4 +1,4 @@
-"""`tmmu verify`: verify-plan by another name, with the same options and exit codes. spec: C1.1"""
+"""`tmmu verify` in the list of commands: `tmmu.cli.entry` runs verify-plan, which has its options. spec: C1.1"""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ from tmmu.core.flags import format_examples
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def verify(arguments: tuple[str, ...]) -> int:
     """Prove plans, or show why they are wrong: verify-plan, with its options."""
-    from proofs.verify.command import command
+    from tmmu.cli.entry import run
 
-    return int(command.main(list(arguments), prog_name="tmmu verify", standalone_mode=False) or 0)
+    return run(["verify", *arguments])
