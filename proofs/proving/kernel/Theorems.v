@@ -227,7 +227,7 @@ Qed.
     The steps of a plan may overlap in time. Happens-before [Before] orders them: it follows from streams and events. What
     the clocks and the versions of the evidence are does not matter. *)
 
-(** For every interleaving of loads and stores, of as few bytes as one likes, that respects happens-before: whatever a
+(** For every interleaving of loads and stores, of single bytes or of more, that respects happens-before: whatever a
     step that runs, a later step or the caller reads has the bytes that private memory has. *)
 Theorem checked_streams_run_as_private p q e : check_streams p q e = true ->
   Safe p /\ RaceFree p (Before q) /\ ReadsOrdered p (Before q) /\ forall V, RunsConcurrentlyAsPrivate V p (Before q).

@@ -219,6 +219,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/proving/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
+    "proofs/proving/kernel/streams.py": ("tests/integration/kernel/test_streams.py",),
     "proofs/proving/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
