@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from proofs.proving.kernel import installed, program, streams
+from proofs.proving.kernel.answer import NOT_ASKED, WITH_STREAMS, kernel_answer
 from proofs.proving.kernel.program import KernelAnswer, PlanFile, ask_streams
 from proofs.proving.kernel.streams import StepStreams, stream_columns
 from proofs.proving.obligations.context import CALLER, Context, context_of
@@ -150,9 +151,18 @@ def test_one_stream_is_what_a_plan_without_streams_is() -> None:
 
 @pytest.mark.parametrize("lines", ["a = enter/Loop x; b = Relu a; y = leave/Loop b"])
 def test_loops_are_refused(lines: str) -> None:
-    """spec: V6.22"""
-    plan = Written(lines, outputs="y").plan()
-    assert asked(plan, StepStreams(np.zeros(3, np.int64), [()] * 3)).part == "straight"
+    """The program refuses them. For a verdict it is not asked, because such a plan may be right. spec: V6.22"""
+    plan, on = Written(lines, outputs="y").plan(), StepStreams(np.zeros(3, np.int64), [()] * 3)
+    assert asked(plan, on).part == "straight"
+    answer = kernel_answer(read(plan), PlanFile.of(plan), 60, on)
+    assert (answer["answer"], answer["reason"]) == (NOT_ASKED, WITH_STREAMS)
+
+
+def test_an_answer_about_streams_has_the_fields_of_any_other() -> None:
+    """Nothing is said about slots."""
+    plan = training_plan(6, seed=2)
+    answer = kernel_answer(read(plan), PlanFile.of(plan), 60, StepStreams(np.zeros(6, np.int64), [()] * 6))
+    assert (answer["answer"], answer["fewest_slots"], answer["inputs_kept"]) == ("accepted", [], False)
 
 
 @pytest.mark.parametrize(("waits", "message"), [([(), (1,)], "step 1 waits for step 1"), ([()], "each of 2 steps")])
