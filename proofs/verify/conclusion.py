@@ -34,6 +34,7 @@ from tmmu.plans.sections import BufferPlan, Plan, Usage
 NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: NOTHING_SHARED}
 """Why an obligation has no rows."""
 SHIFTED = "a view shows a part of its base, and without a model its first byte may depend on the shape"
+OVERLAPPED = "the theorem about every shape is about steps that run one after another"
 MOVED = "offsets follow from the shape, and the theorem about runs is about offsets that do not move"
 """Why the kernel's theorem is about the planned sizes only. spec: V6.14"""
 
@@ -96,7 +97,8 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options, fate: Inpu
         result.not_looked_at["kernel"] = result.kernel.get("reason", result.kernel["answer"])
     if result.kernel.get("every_shape") is False:
         is_symbolic = isinstance(plan, Plan) and plan.envelope is not None and plan.envelope.symbolic
-        result.not_looked_at["kernel.every_shape"] = MOVED if is_symbolic else SHIFTED
+        has_streams = isinstance(plan, Plan) and bool(plan.allocation.streams)
+        result.not_looked_at["kernel.every_shape"] = OVERLAPPED if has_streams else MOVED if is_symbolic else SHIFTED
 
 
 def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:

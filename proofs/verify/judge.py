@@ -212,7 +212,8 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     result.kernel, outcomes = dict(answers.kernel), answers.outcomes
     if isinstance(subject, Subject) and subject.plan.envelope is not None and result.kernel["answer"] == "accepted":
         is_fixed = subject.model is not None or not _has_windows(subject)
-        result.kernel["every_shape"] = is_fixed and not subject.plan.envelope.symbolic
+        in_order = not subject.plan.allocation.streams
+        result.kernel["every_shape"] = is_fixed and in_order and not subject.plan.envelope.symbolic
     conclude(result, stated.plan, outcomes, options, _fate(subject))
     if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, StatedPlan))
@@ -223,7 +224,11 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     if (into := options.folders.smt2) is not None:
         _export(result, subject, outcomes, into, options.solving.definition_limit)
     theory = installed.find_theory()
-    if options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
+    if options.folders.coq is not None and subject.plan.allocation.streams:
+        result.notes.append(
+            f"{options.folders.coq} is not written: its theorem is about steps that run one after another"
+        )
+    elif options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
         coq_file.write_coq_file(options.folders.coq, result.file, subject.context, digest, theory)
 
 

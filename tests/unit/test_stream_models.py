@@ -5,13 +5,16 @@ spec: X5.9
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from proofs.definition.model.compare import differences
 from proofs.definition.violations import Violation
-from proofs.proving.kernel.answer import IN_ORDER, NOT_INSTALLED
+from proofs.proving.kernel.answer import NOT_INSTALLED
 from proofs.readers.models.ir import read_ir
 from proofs.verify.judge import judge
+from proofs.verify.options import Folders, Options
 from proofs.verify.verdict import EXECUTION, OVERLAPPING
 from tmmu.ir import text as ir_text
 from tmmu.plans import file, text
@@ -63,7 +66,7 @@ def test_a_model_without_streams_leaves_them_to_the_plan(words: tuple[str, ...])
 
 @pytest.mark.parametrize("words", [STATED, ("",) * 4])
 def test_a_verdict_states_how_steps_are_taken_to_run(words: tuple[str, ...]) -> None:
-    """The kernel is not asked about overlapping steps, and the verdict says so. spec: X5.7, X5.12"""
+    """The kernel is asked about either. spec: X5.7, X5.12"""
     steps = "".join(f"{step}{word}\n" for step, word in zip(STEPS.values(), words, strict=True))
     stated = file.read_any(f"{PLAN}{steps}".encode(), "p.plan.txt")
     verdict = judge("p", stated)
@@ -71,4 +74,14 @@ def test_a_verdict_states_how_steps_are_taken_to_run(words: tuple[str, ...]) -> 
     assert verdict.assumptions["execution"] == (OVERLAPPING if any(words) else EXECUTION)
     assert ("races" in verdict.proved) == any(words)
     if any(words):
-        assert verdict.not_looked_at["kernel"] in (IN_ORDER, NOT_INSTALLED)
+        assert verdict.kernel["answer"] in ("accepted", NOT_INSTALLED)
+
+
+def test_nothing_is_written_for_coq_of_a_plan_with_streams(tmp_path: Path) -> None:
+    """The theorem of that file is about steps that run one after another."""
+    steps = "".join(f"{step}{word}\n" for step, word in zip(STEPS.values(), STATED, strict=True))
+    stated = file.read_any(f"{PLAN}{steps}".encode(), "p.plan.txt")
+    verdict = judge("p", stated, Options(folders=Folders(coq=str(tmp_path))))
+    assert verdict.verdict == "PROVED"
+    assert list(tmp_path.iterdir()) == []
+    assert any("one after another" in note for note in verdict.notes)

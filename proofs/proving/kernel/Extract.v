@@ -1,6 +1,6 @@
 (** The program: the two checkers and the claims, with Z as zarith's integers, never as the 63 bits of OCaml's int. *)
 From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlString ExtrOcamlZBigInt.
-From Tmmu Require Import Columns Check Claims Inputs Cbor PlanFile.
+From Tmmu Require Import Columns Check Claims Inputs Cbor PlanFile Streams Races.
 
 Extract Constant Z.leb => "Big_int_Z.le_big_int".
 Extract Constant Z.ltb => "Big_int_Z.lt_big_int".
@@ -11,4 +11,4 @@ Extract Constant Z.div =>
 Extraction "checker.ml" accepts accepts_lifetimes failing with_lifetimes memory_of plan_of slots_claimed footprints_claimed
   slots_ok full footprints_ok no_byte_to_spare failing_part failing_part_of_memory keeps_inputs
   accepts_file accepts_lifetimes_file stated stated_lifetimes with_evidence lifetimes_with_evidence
-  states_lifetimes claims_slots claims_footprints.
+  states_lifetimes claims_slots claims_footprints accepts_concurrent_file failing_streams.

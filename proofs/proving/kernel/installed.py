@@ -21,7 +21,8 @@ ORDER = (
     "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Shapes", "Claims", "Inputs", "ListsProof",
     "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof", "ShapesProof",
     "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned", "PlannedProof",
-    "Theorems", "Examples", "Table", "FileExamples",
+    "Streams", "Races", "StreamsProof", "StreamsProgressProof", "RacesProof", "Embeds", "Theorems", "Examples",
+    "StreamExamples", "Table", "FileExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""
 OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")

@@ -8,6 +8,9 @@
    any other failure, ends the program without an answer; so does an input that makes it need far more memory than any plan
    of its size does.
 
+   kernel FILE STREAMS < WORDS: the same of a plan whose steps run on streams. STREAMS has words as the input has: how
+   many state the streams, these, and the evidence (see Races.v). KIND is streams, and no claim about slots is answered.
+
    kernel < WORDS: the same of a plan that the words describe whole (see Columns.v), with the digest that they give. *)
 
 let two_64 = Z.shift_left Z.one 64
@@ -81,24 +84,47 @@ let of_file file permission evidence digest =
       if Checker.accepts_file file permission evidence then accept "accesses" plan.Checker.allocation ~inputs:(Some plan)
       else reject "accesses" digest (Checker.failing_part plan)
 
+(* Slots are claimed for steps one after another. *)
+let of_streams file permission evidence statement order digest =
+  let reject part = reject "streams" digest part in
+  match Checker.stated file permission with
+  | None -> reject not_stated
+  | Some stated ->
+    let plan = Checker.with_evidence stated evidence in
+    if Checker.accepts_concurrent_file file permission evidence statement order then
+      accept "streams" digest plan.Checker.allocation ~inputs:(Some plan) ~slots:false
+        ~footprints:(Checker.claims_footprints file)
+    else reject (Checker.failing_streams plan statement order)
+
 let () =
   if Sys.big_endian || Sys.word_size <> 64 then failwith "64 bits and little-endian words are needed";
   let map file kind = Bigarray.array1_of_genarray (Unix.map_file file kind Bigarray.c_layout false [| -1 |]) in
+  let argument i kind =
+    if Array.length Sys.argv > i then Some (map (Unix.openfile Sys.argv.(i) [Unix.O_RDONLY] 0) kind) else None in
   let words = map Unix.stdin Bigarray.int64 in
-  let bytes =
-    if Array.length Sys.argv > 1 then Some (map (Unix.openfile Sys.argv.(1) [Unix.O_RDONLY] 0) Bigarray.char) else None in
-  let size = match bytes with Some bytes -> Bigarray.Array1.dim bytes | None -> 0 in
-  let most = (1 lsl 27) + 4 * Bigarray.Array1.dim words + size in
+  let bytes = argument 1 Bigarray.char in
+  let streams = argument 2 Bigarray.int64 in
+  let size = function Some all -> Bigarray.Array1.dim all | None -> 0 in
+  let most = (1 lsl 27) + 4 * (Bigarray.Array1.dim words + size streams) + size bytes in
   ignore (Gc.create_alarm (fun () ->
     if (Gc.quick_stat ()).Gc.heap_words > most then (prerr_endline "more memory than its words can need"; exit 3)));
-  let word i = number (Bigarray.Array1.get words i) in
+  let word words i = number (Bigarray.Array1.get words i) in
   match bytes with
   | Some bytes ->
-    let readers = Int64.to_int (Bigarray.Array1.get words 0) in
-    let behind limit first i =
-      let i = Z.to_int i in
-      if 0 <= i && i < limit then word (first + i) else invalid_arg "index out of bounds" in
-    of_file (source bytes) (behind readers 1) (behind max_int (1 + readers)) (Sha256.hex bytes)
+    (* Words come in two parts, behind the number of those of the first. *)
+    let parts words =
+      let count = Int64.to_int (Bigarray.Array1.get words 0) in
+      let behind limit first i =
+        let i = Z.to_int i in
+        if 0 <= i && i < limit then word words (first + i) else invalid_arg "index out of bounds" in
+      (behind count 1, behind max_int (1 + count)) in
+    let permission, evidence = parts words in
+    let file = source bytes and digest = Sha256.hex bytes in
+    (match streams with
+     | None -> of_file file permission evidence digest
+     | Some streams ->
+       let statement, order = parts streams in
+       of_streams file permission evidence statement order digest)
   | None ->
     let digest = List.map (fun i -> Printf.sprintf "%016Lx" (Bigarray.Array1.get words i)) [1; 2; 3; 4] in
-    of_words (fun i -> word (Z.to_int i)) (String.concat "" digest)
+    of_words (fun i -> word words (Z.to_int i)) (String.concat "" digest)
