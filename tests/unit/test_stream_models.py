@@ -14,7 +14,7 @@ from proofs.definition.violations import Violation
 from proofs.proving.kernel.answer import NOT_INSTALLED
 from proofs.readers.models.ir import read_ir
 from proofs.verify.judge import judge
-from proofs.verify.options import Folders, Options
+from proofs.verify.options import Options, ProofFolders
 from proofs.verify.verdict import EXECUTION, OVERLAPPING
 from tmmu.ir import text as ir_text
 from tmmu.plans import file, text
@@ -81,7 +81,7 @@ def test_nothing_is_written_for_coq_of_a_plan_with_streams(tmp_path: Path) -> No
     """The theorem of that file is about steps that run one after another."""
     steps = "".join(f"{step}{word}\n" for step, word in zip(STEPS.values(), STATED, strict=True))
     stated = file.read_any(f"{PLAN}{steps}".encode(), "p.plan.txt")
-    verdict = judge("p", stated, Options(folders=Folders(coq=str(tmp_path))))
+    verdict = judge("p", stated, Options(folders=ProofFolders(coq=str(tmp_path))))
     assert verdict.verdict == "PROVED"
     assert list(tmp_path.iterdir()) == []
     assert any("one after another" in note for note in verdict.notes)
