@@ -189,7 +189,7 @@ def claims_of(plan: Plan | BufferPlan) -> dict[str, Any]:
     """Return the claims on each arena that has any, except for those that claim to be empty."""
     return {
         name: {
-            **usage._asdict(),
+            **{key: value for key, value in usage._asdict().items() if key != "antichain" or value is not None},
             "slot_count": "minimal" if usage.minimal else "not claimed",
             "footprint_is_optimal": "not proved",
         }

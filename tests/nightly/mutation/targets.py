@@ -410,6 +410,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/pages.py": (f"{UNIT}explain.py", f"{COMMANDS}report.py"),
     "tmmu/core/records.py": (f"{UNIT}runtime_records.py", f"{UNIT}run_records.py"),
     "tmmu/core/statements.py": (f"{UNIT}ir_text.py", f"{UNIT}plan_text.py"),
+    "tmmu/core/streams.py": (f"{UNIT}stream_statements.py",),
     "tmmu/core/vocabulary.py": (f"{UNIT}plan_file.py", f"{UNIT}every_failure_code.py"),
     "tmmu/core/dims/text.py": (f"{UNIT}ir_text.py", *SIZES),
     **{f"tmmu/ir/{name}.py": (f"{UNIT}ir_{name}.py", *IR)
