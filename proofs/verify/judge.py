@@ -44,6 +44,7 @@ from proofs.verify.verdict import (
     EXECUTION,
     EXITS,
     NOTHING_KNOWN,
+    OVERLAPPING,
     PROVED,
     UNKNOWN,
     Verdict,
@@ -309,7 +310,7 @@ def _assumptions(
     bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "steps", "shapes", "values", "defaults")},
-        "execution": EXECUTION,
+        "execution": OVERLAPPING if isinstance(plan, Plan) and plan.allocation.streams else EXECUTION,
         "donated": sorted(asked.donated),
         "trusted_shapes": asked.trust_shapes,
         "believed_operators": [],

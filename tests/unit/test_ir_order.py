@@ -117,7 +117,7 @@ def test_nodes_of_a_body_that_stand_elsewhere_are_moved_behind_their_node() -> N
     ("lines", "circle"),
     [
         (("node relu Relu a -> a",), {"relu"}),
-        (("node later After b x -> y", "node one One b -> a", "node two Two a -> b"), {"one", "two"}),
+        (("node after After b x -> y", "node one One b -> a", "node two Two a -> b"), {"one", "two"}),
         (
             (
                 "begin loop1 Loop x -> y",
@@ -164,9 +164,9 @@ def test_accesses_inside_a_node_keep_their_order_around_a_change_as_well() -> No
         "  node change Change t -> t changes t",
         "  node read2 Read t a -> b",
         "end if",
-        "node last After t r -> y",
+        "node after After t r -> y",
     )
-    assert waits(model) >= {("read", "change"), ("change", "read2"), ("make", "if"), ("if", "last")}
+    assert waits(model) >= {("read", "change"), ("change", "read2"), ("make", "if"), ("if", "after")}
     names = {node.name: node.body for node in model.nodes}
     assert all(names[earlier] == names[later] for earlier, later in waits(model))
     assert ordered(model) == [node.name for node in model.nodes]

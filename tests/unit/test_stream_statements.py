@@ -1,6 +1,6 @@
 """Streams in text plans, text models and their binary files: what is read, and what is refused, with its place.
 
-spec: X2.10, X2.11, X2.12, X3.11, X5.1, X5.5, X5.6, X5.8
+spec: X2.10, X2.11, X2.12, X2.13, X3.11, X5.1, X5.5, X5.6, X5.8
 """
 
 from __future__ import annotations
@@ -47,6 +47,14 @@ def test_without_streams_nothing_of_them_is_in_a_file() -> None:
     found = file.to_object(plan_of("step p Gemm x -> t\nstep q Gemm t -> y\n"))["allocation"]
     assert "streams" not in found
     assert not {"stream", "after_at", "after"} & set(found["steps"])
+
+
+def test_words_of_streams_are_names_where_a_tensor_or_step_has_them() -> None:
+    lines = "tensor on 8 a 256\ntensor after 8 a 264\nstep after Gemm x -> on after\nstep on Gemm on after -> y\n"
+    plan = plan_of(lines)
+    assert plan.allocation.streams == ()
+    assert plan.allocation.steps.listed("reads") == [(0,), (4, 5)]
+    assert text.read(plan_writer.write(plan).encode(), "p") == plan
 
 
 def test_a_node_with_bodies_has_one_stream() -> None:

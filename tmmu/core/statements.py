@@ -33,12 +33,16 @@ SHOWN = 60
 
 
 class Format(NamedTuple):
-    """A text format: its first line is `title` and a version; no bare name may be one of `words`."""
+    """A text format: its first line is `title` and a version; no bare name may be one of `words`.
+
+    Of these, those in `later` came with a later version of the reader: they are bare names in files that declare them.
+    """
 
     title: str
     version: int
     code: str
     words: frozenset[str]
+    later: frozenset[str] = frozenset()
 
 
 class TextLine:
@@ -132,7 +136,7 @@ class TextLine:
             return str(found)
         if ARROW in token or '"' in token or not token.isprintable():
             raise self.refuse(f"expected {what}, got {token}", "write the name as a JSON string")
-        if token in self._format.words:
+        if token in self._format.words - self._format.later:
             fix = f'if it is a name, write it as a JSON string: "{token}"'
             raise self.refuse(f"expected {what}, got the word {token}", fix)
         return token
@@ -150,7 +154,9 @@ class TextLine:
     def rows(self, rows: Mapping[str, int], what: str) -> tuple[int, ...]:
         """Take the names up to a word, an arrow or the end of the line, and return their rows."""
         found = []
-        while self.peek() is not None and not self.at_word():
+        while (token := self.peek()) is not None and (
+            not self.at_word() or (token in self._format.later and token in rows)
+        ):
             found.append(self.row(rows, what))
         return tuple(found)
 

@@ -3,7 +3,7 @@
 Text plans and text models state them in the same words. An asynchronous operation becomes a step on a stream of its
 own, a *lane*, which waits for the last step before it on the stream that issues it. A lane is used again when an
 operation is issued after the wait for its last one on the same stream: this adds no order that is not there already.
-spec: X2.10, X2.12, X3.11, X5.8
+spec: X2.10, X2.12, X2.13, X3.11, X5.8
 """
 
 from __future__ import annotations

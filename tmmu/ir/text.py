@@ -22,7 +22,7 @@ from tmmu.ir.columns import MAX_RANK
 FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "donated", "bytes", "align", "view",
      "strides", "inplace", "changes", "arena", "backward", "loop", "opaque", *ORDER_WORDS),
-))  # fmt: skip
+), frozenset(ORDER_WORDS))  # fmt: skip
 """The first line of a text model, and the words that must be quoted if they are names."""
 
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}

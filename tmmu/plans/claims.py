@@ -40,6 +40,8 @@ def read_claims(value: Any, slots: Slots | None, of: Placement) -> Claims:
     arenas = [arena.name for arena in of.arenas]
     has_streams = isinstance(of, Allocation) and bool(of.streams)
     usage = read_entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, of, has_streams))
+    if slots is None and any(used.antichain is not None for used in usage):
+        raise plan_error("claims.usage", "an antichain shows that slots are minimal, and claims.slots is absent")
     if len(usage) != len(arenas):
         raise plan_error("claims.usage", f"expected {len(arenas)} entries, one for each arena, got {len(usage)}")
     given = value.get("configuration")

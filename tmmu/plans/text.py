@@ -3,7 +3,7 @@
 A text states what a person decides: the address of each tensor, its sharing, and the steps. Storages and lifetimes
 follow from these (T1, T2) and are computed here. The result is a plan like any other and goes through the gate.
 `tmmu.plans.text_writer` writes this format; the writer in C is `spec/plan_text.h`.
-spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9, X2.10, X2.11, X2.12
+spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9, X2.10, X2.11, X2.12, X2.13
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT = Format("tmmu-plan-text", 1, "INVALID_PLAN", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "stash", "donated", "align", "type",
      "view", "inplace", "alias", "changes", "live", "loop", "exclusive", "body", "persistent", "scattered",
      *ORDER_WORDS),
-))  # fmt: skip
+), frozenset(ORDER_WORDS))  # fmt: skip
 """The first line of a text plan, and the words that must be quoted if they are names."""
 
 GRAPH = ("step", "start", "wait", "begin", "arm", "end")

@@ -16,6 +16,8 @@ from proofs.proving.obligations.context import Context, StorageContext
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
 """The kernel would reject a plan that may be right, because its theorem does not cover it. `reason` names the place."""
+IN_ORDER = "its theorem is about steps that run one after another"
+"""The reason why the kernel is not asked about a plan with streams. spec: X5.12"""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
@@ -33,6 +35,8 @@ def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: fl
     if path is None:
         refused = installed.refusal()
         return found if refused is None else {**found, "reason": f"{NOT_INSTALLED}: {refused}"}
+    if isinstance(context, Context) and context.plan.allocation.streams:
+        return {**found, "answer": NOT_ASKED, "reason": IN_ORDER}
     try:
         if isinstance(context, Context):
             answer = program.ask(path, context, of, timeout_s)

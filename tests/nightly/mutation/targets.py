@@ -157,6 +157,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/proving/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
     "proofs/proving/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
     "proofs/proving/obligations/sizes_over_envelope.py": ENVELOPE,
+    **dict.fromkeys(
+        ("proofs/proving/obligations/races.py", "proofs/proving/certificate/clocks.py",
+         "proofs/proving/certificate/turns.py", "proofs/streams/happens_before.py", "proofs/streams/races.py",
+         "proofs/streams/interleavings.py"), (f"{PROPERTIES}streams.py", *ROWS)),
+    **dict.fromkeys(
+        ("proofs/proving/obligations/slots_of_streams.py", "proofs/proving/certificate/storage_ends.py",
+         "proofs/streams/slots.py"), (f"{UNIT}stream_slots.py",)),
     "proofs/proving/certificate/edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
     "proofs/proving/certificate/slots.py": ROWS,
     "proofs/definition/checker/layouts.py": (f"{UNIT}claims.py", *ROWS, *EDGES),
@@ -410,6 +417,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/pages.py": (f"{UNIT}explain.py", f"{COMMANDS}report.py"),
     "tmmu/core/records.py": (f"{UNIT}runtime_records.py", f"{UNIT}run_records.py"),
     "tmmu/core/statements.py": (f"{UNIT}ir_text.py", f"{UNIT}plan_text.py"),
+    "proofs/definition/model/compare_streams.py": (f"{UNIT}stream_models.py",),
     "tmmu/core/streams.py": (f"{UNIT}stream_statements.py",),
     "tmmu/core/vocabulary.py": (f"{UNIT}plan_file.py", f"{UNIT}every_failure_code.py"),
     "tmmu/core/dims/text.py": (f"{UNIT}ir_text.py", *SIZES),
