@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proofs.definition.checker.memory import Bytes
+from proofs.definition.checker.memory import Divided
 from proofs.definition.checker.program import Program
+from proofs.definition.checker.states import PART
 from proofs.definition.violations import Obligation, Violation
 from proofs.streams.happens_before import HappensBefore, find_order
 from tmmu.plans.allocation import Allocation
@@ -90,7 +91,10 @@ def _walk(
 ) -> Iterator[tuple[StepAccess, StepAccess]]:  # fmt: skip
     """Yield a race for each access that races with the last accesses of its bytes."""
     stream = allocation.steps.stream.tolist()
-    memory = [Bytes(UNTOUCHED) for _ in run.arenas]
+    offsets: list[set[int]] = [set() for _ in run.arenas]
+    for storage in run.storages:
+        offsets[storage.arena].add(storage.offset)
+    memory = [Divided(UNTOUCHED, sorted(found)[PART::PART]) for found in offsets]
     known: list[_Last] = []
     for access in accesses:
         here = memory[access.arena]

@@ -8,10 +8,14 @@ checker walks the bytes by itself. spec: X5.3, V4.3
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from tmmu.core.columns import find_distinct
 from tmmu.plans.allocation import Allocation
+
+PART = 256
+"""An arena is divided after every so many distinct offsets of storages."""
 
 
 class Turn(NamedTuple):
@@ -23,7 +27,9 @@ class Turn(NamedTuple):
     other: int
 
 
-class _Reader(NamedTuple):
+class _Access(NamedTuple):
+    """A step that accesses a tensor."""
+
     step: int
     tensor: int
 
@@ -31,15 +37,15 @@ class _Reader(NamedTuple):
 class _Kept(NamedTuple):
     """The last write of some bytes, and the last read since of each stream, by stream."""
 
-    write: _Reader | None
-    reads: tuple[tuple[int, _Reader], ...]
+    write: _Access | None
+    reads: tuple[tuple[int, _Access], ...]
 
 
 NOTHING = _Kept(None, ())
 
 
 class _Line:
-    """The bytes of an arena as runs: run i begins at `begin[i]`, ends where the next begins, and has `kept[i]`."""
+    """Bytes as runs: run i begins at `begin[i]`, ends where the next begins, and has `kept[i]`."""
 
     def __init__(self) -> None:
         self.begin, self.kept = [0], [NOTHING]
@@ -61,45 +67,64 @@ class _Line:
         return slice(low, self.cut(end))
 
 
+class _Memory:
+    """The bytes of an arena, divided at some addresses: an insertion moves only the runs of its part."""
+
+    def __init__(self, cuts: Sequence[int]) -> None:
+        self._cuts, self._parts = cuts, [_Line() for _ in range(len(cuts) + 1)]
+
+    def divide(self, first: int, end: int) -> Iterator[tuple[_Line, slice, int]]:
+        """Yield bytes [first, end) as runs of parts, each with its first byte."""
+        part = bisect_right(self._cuts, first)
+        while first < end:
+            stop = min(end, self._cuts[part]) if part < len(self._cuts) else end
+            yield self._parts[part], self._parts[part].access(first, stop), first
+            first, part = stop, part + 1
+
+
+def _divided(allocation: Allocation) -> list[_Memory]:
+    """Return the memory of each arena, divided after every so many distinct offsets."""
+    storages = allocation.storages
+    found = []
+    for a in range(len(allocation.arenas)):
+        offsets, _ = find_distinct(storages.offset[storages.arena == a])
+        found.append(_Memory(offsets[PART::PART].tolist()))
+    return found
+
+
 def find_turns(allocation: Allocation, views: Mapping[int, object]) -> list[Turn]:
     """Return each two accesses that must be ordered, once. A step that writes a view stores no byte.
 
     O(accesses x (log accesses + streams)), and the runs of bytes that an access is divided into.
     """
     t, steps = allocation.tensors, allocation.steps
-    first = allocation.addresses().tolist()
-    size, arena = t.bytes.tolist(), allocation.storages.arena[t.storage].tolist()
-    lines = [_Line() for _ in allocation.arenas]
+    address, size = allocation.addresses().tolist(), t.bytes.tolist()
+    memory, arena = _divided(allocation), allocation.storages.arena[t.storage].tolist()
     found: dict[Turn, None] = {}
     lists = zip(steps.stream.tolist(), steps.listed("reads"), steps.listed("writes"), strict=True)
     for s, (stream, reads, writes) in enumerate(lists):
         shown = [w for w in writes if w in views]
         for tensor in dict.fromkeys((*reads, *shown)):
-            if size[tensor]:
-                line = lines[arena[tensor]]
-                at = line.access(first[tensor], first[tensor] + size[tensor])
-                reader = _Reader(s, tensor)
+            reader = _Access(s, tensor)
+            for line, at, _ in memory[arena[tensor]].divide(address[tensor], address[tensor] + size[tensor]):
                 for i in range(at.start, at.stop):
                     line.kept[i] = _add_read(line.kept[i], reader, stream, found)
         for tensor in dict.fromkeys(w for w in writes if w not in views):
-            if size[tensor]:
-                line = lines[arena[tensor]]
-                at = line.access(first[tensor], first[tensor] + size[tensor])
-                writer = _Reader(s, tensor)
+            writer = _Access(s, tensor)
+            for line, at, first in memory[arena[tensor]].divide(address[tensor], address[tensor] + size[tensor]):
                 for kept in line.kept[at]:
-                    of_streams = (reader for _, reader in kept.reads)
-                    _order((kept.write, *of_streams), writer, found)
-                line.kept[at], line.begin[at] = [_Kept(writer, ())], [first[tensor]]
+                    _order((kept.write, *(read for _, read in kept.reads)), writer, found)
+                line.kept[at], line.begin[at] = [_Kept(writer, ())], [first]
     return list(found)
 
 
-def _add_read(kept: _Kept, reader: _Reader, stream: int, found: dict[Turn, None]) -> _Kept:
+def _add_read(kept: _Kept, reader: _Access, stream: int, found: dict[Turn, None]) -> _Kept:
     _order((kept.write,), reader, found)
     others = tuple(each for each in kept.reads if each[0] != stream)
     return _Kept(kept.write, (*others, (stream, reader)))
 
 
-def _order(earlier: Iterable[_Reader | None], later: _Reader, found: dict[Turn, None]) -> None:
+def _order(earlier: Iterable[_Access | None], later: _Access, found: dict[Turn, None]) -> None:
     for access in earlier:
         if access is not None and access.step != later.step:
             found[Turn(access.step, later.step, access.tensor, later.tensor)] = None
