@@ -100,7 +100,8 @@ def generate(
         The answer of `prove` is not PROVED.
     TmmuError
         CONTRACT_VIOLATION without `prove`; REPLAY_DIVERGENCE for a plan of another model; INVALID_IR for an operator
-        without a kernel or for missing weights; MODE_VIOLATION for a plan that is not for inference.
+        without a kernel or for missing weights; MODE_VIOLATION for a plan that is not for inference, or that has
+        several streams.
 
     Notes
     -----
@@ -113,6 +114,7 @@ def generate(
         raise ValueError(f"expected weights to be one of {', '.join(WEIGHTS)}, got {weights!r}")
     check_name(name)
     check_folder(folder)
+    _check_streams(plan)
     read = _hash_file(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
@@ -143,6 +145,14 @@ def generate(
         files["weights.bin"] = constants.content(used)
     _write(folder, files)
     return [os.path.join(folder, each) for each in files]
+
+
+def _check_streams(plan: Plan) -> None:
+    """Refuse a plan whose steps may overlap: the C runs them one after another. spec: X6.8"""
+    if len(plan.allocation.streams) > 1:
+        what = f"its steps run on {len(plan.allocation.streams)} streams, and C runs them one after another"
+        fix = "plan the model without streams, which needs no more bytes"
+        raise TmmuError("MODE_VIOLATION", what, place="streams", fix=fix, mode="streams")
 
 
 def check_name(name: str) -> None:

@@ -31,6 +31,11 @@ from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
+from tmmu.planner.streams import program
+from tmmu.planner.streams.assignment import assign_streams
+from tmmu.planner.streams.program import StreamColumns
+from tmmu.planner.streams.steps import StepOrder
+from tmmu.planner.streams.storages import StoragePrecedence, order_storages
 from tmmu.plans import columns as table
 from tmmu.plans.allocation import Allocation, Arena, state_base_alignments
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
@@ -99,18 +104,28 @@ def plan_memory(
         written = ir_columns.to_object(model)
         ir_hash = canonical.digest(written)
         ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
+        if options.streams is not None:
+            ordered = assign_streams(ordered, options.streams)
         if ordered is not model:
             written = ir_columns.to_object(ordered)
         written = _needed_columns(written)
         run = build_program(ordered)
         check_mutations(run, mode)
+        streams = program.state_streams(run)
+        order_of_steps = None if streams is None else streams.order()
+        if order_of_steps is not None:
+            program.check_model_races(run, order_of_steps)
         # From tensors to storages: lifetimes, and which tensors share bytes.
         live = liveness.analyze(run, mode)
         staying = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
-        alias = aliasing.form_storages(run, live, arenas, mode, IN_PLACE[options.layout], policy, staying)
+        alias = aliasing.form_storages(
+            run, live, arenas, mode, IN_PLACE[options.layout], policy, staying, order_of_steps
+        )
         problem, refused = replace(alias.storages, address_token=options.address_token), alias.refused
+        if order_of_steps is not None:
+            problem = replace(problem, order=_order_storages(run, alias, problem, order_of_steps))
         dtypes, tensors = _tensors(run, live, alias, written, mode)
-        ops, steps, bodies = _ops(written), _steps(run, written["nodes"]), _bodies(run)
+        ops, steps, bodies = _ops(written), _steps(run, written["nodes"], streams), _bodies(run)
         sizes = envelope.build_envelope(
             run.tensors, ordered.bindings.ranges, options.replan_policy, symbolic=options.symbolic
         )
@@ -129,13 +144,22 @@ def plan_memory(
             for event, facts in found.moves:
                 observer(event, **facts)
         storages = _storages(problem, found)
-        usage = _usage(problem, storages, found, max(1, len(steps)))
         placed = tuple(
             Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
         )
         allocation = Allocation(
-            placed, storages, ordered.must_not_alias, ops, dtypes, tensors, steps, bodies, ordered.unproduced
+            placed,
+            storages,
+            ordered.must_not_alias,
+            ops,
+            dtypes,
+            tensors,
+            steps,
+            bodies,
+            ordered.unproduced,
+            () if streams is None else streams.names,
         )
+        usage = _usage(problem, allocation, found)
         plan = Plan(
             state_base_alignments(allocation),
             Claims(usage, build_slot_table(found.slots), ClaimedConfiguration(tuple(map(ArenaUse.of, arenas)), policy)),
@@ -168,9 +192,13 @@ def _needed_columns(written: dict[str, Any]) -> dict[str, Any]:
     return found | {name: written[name] for name in ("dtypes", "ops")}
 
 
-def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution, steps: int) -> tuple[Usage, ...]:
-    """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each."""
+def _usage(problem: AllocationProblem, allocation: Allocation, found: Solution) -> tuple[Usage, ...]:
+    """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each.
+
+    With streams the slots are minimal if an antichain has as many storages. spec: X5.10
+    """
     result = []
+    storages, steps = allocation.storages, max(1, len(allocation.steps))
     for a, (peak, at_peak) in enumerate(compute_peaks(storages, len(problem.arenas), steps)):
         here = storages.arena == a
         count = live_at_each_step(storages.birth[here], storages.death[here] + 1, np.int64(1), steps)
@@ -184,8 +212,13 @@ def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution
         )
         most, opened = int(count.max()), found.slots.arena.count(a)
         minimal = opened == most and not joined
+        antichain = None
+        if problem.order is not None:
+            shown = sorted(found.slots.antichains[a])
+            minimal = opened == len(shown) > 0 and program.is_antichain_of_plan(allocation, shown)
+            antichain = tuple(shown) if minimal else None
         fullest = int(count.argmax())  # the first step that has the most
-        result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal))
+        result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal, antichain))
     return tuple(result)
 
 
@@ -229,12 +262,22 @@ def _ops(written: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((domain, op) for domain, op in written["ops"])
 
 
-def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
+def _order_storages(
+    run: ModelProgram, alias: Aliasing, problem: AllocationProblem, order: StepOrder
+) -> StoragePrecedence:
+    """Return the order of the storages under an order of steps. O((accesses + storages) x streams)."""
+    accesses = program.accesses_of_steps(run.steps.reads, run.steps.writes)
+    storage = np.asarray(alias.storage)[accesses.tensor]
+    return order_storages(order, (storage, accesses.step), np.asarray(problem.birth), np.asarray(problem.death))
+
+
+def _steps(run: ModelProgram, nodes: dict[str, Any], streams: StreamColumns | None) -> table.Steps:
     """Return the steps as columns. Without bodies and scratch they are the nodes as written. spec: O1.7"""
     steps, names = run.steps, Names(nodes["name"], len(run.model.nodes))
     if run.is_plain:
         whole = build_column(np.full(len(steps), table.PARTS.index(NodePart.WHOLE)), np.uint8)
-        return table.Steps(names, nodes["op"], whole, nodes["body"], *map(nodes.__getitem__, table.Steps.BOUNDED))
+        bounded = map(nodes.__getitem__, table.Steps.BOUNDED)
+        return table.Steps(names, nodes["op"], whole, nodes["body"], *bounded, *program.stream_columns(streams))
     part = {p: i for i, p in enumerate(table.PARTS)}
     return table.Steps(
         Names.of([names[n] for n in steps.node]),
@@ -242,6 +285,7 @@ def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
         build_column([part[p] for p in steps.part], np.uint8),
         build_column(steps.body, np.uint32),
         *(found for name in table.Steps.LISTS for found in flatten_rows(getattr(steps, name))),
+        *program.stream_columns(streams),
     )
 
 

@@ -331,6 +331,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     },
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
+    **{
+        f"tmmu/planner/streams/{name}.py": (f"{PREFIX}streams.py", f"{PROPERTIES}stream_orders.py")
+        for name in ("steps", "storages", "antichain", "chains")
+    },
+    "tmmu/planner/streams/program.py": (f"{PREFIX}streams.py", f"{PROPERTIES}stream_plans.py"),
+    "tmmu/planner/streams/assignment.py": (f"{PREFIX}streams.py", f"{PROPERTIES}stream_plans.py"),
+    "tmmu/planner/streams/events.py": (f"{PREFIX}streams.py",),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),
     "tmmu/planner/aliasing.py": (f"{PREFIX}aliasing.py", *PLANNER),
