@@ -33,6 +33,13 @@ class RunOptions:
     batches: int | None
     inputs: str | None
     random_weights: bool = False
+    schedules: int | None = None
+    threads: bool = False
+
+    @property
+    def is_overlapping(self) -> bool:
+        """Whether steps of several streams overlap, instead of running in the order of the list."""
+        return self.schedules is not None or self.threads
 
     @property
     def count(self) -> int:
@@ -82,4 +89,11 @@ compute_options = gather_options(
     click.option(
         "--random-weights", is_flag=True, help="Draw weights from --seed where the file of their data is missing."
     ),
+    click.option(
+        "--schedules",
+        type=click.IntRange(1, 1 << 20),
+        metavar="N",
+        help="Run N interleavings of the steps of several streams, drawn from the seeds from --seed on.",
+    ),
+    click.option("--threads", is_flag=True, help="Run each stream in a thread: once, or --schedules times."),
 )
