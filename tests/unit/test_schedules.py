@@ -6,6 +6,7 @@ spec: SIM9.1, SIM9.2, SIM9.3, SIM9.4
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.simulator import HashKernels, PlanProgram
+from tmmu.simulator.memories import Raw
 from tmmu.simulator.schedules import Schedules
 
 SEEDS = range(20)
@@ -80,7 +82,7 @@ def test_a_failure_in_one_thread_ends_the_others() -> None:
 class Failing(HashKernels):
     """Kernels that fail."""
 
-    def compute(self, n: int, operands: object) -> list[object]:  # type: ignore[override]
+    def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
         raise ZeroDivisionError
 
 
