@@ -2,7 +2,7 @@
 
     A plan that [check] accepts is safe in the order of its rows. Here it is checked that events lead from earlier rows to
     later ones, and that any two steps that access a common byte, one of which stores there, are ordered by
-    happens-before. Plans with loops or exclusive branches are refused. spec: V6.20, V6.21, V6.22
+    happens-before. Plans with loops or exclusive branches are refused. spec: V6.25, V6.26, V6.27
 
     The evidence is not trusted. Vector clocks show which steps happen before a step: each row is compared only with
     those of the steps that it waits for directly. A version is what one step, or the caller, writes into a tensor, and

@@ -1,6 +1,6 @@
 """Ask the installed kernel about a plan, and put its answer into the fields of the JSON output.
 
-spec: V6.1, V6.2, V6.7, V6.11, V6.22, RE2.6
+spec: V6.1, V6.2, V6.7, V6.11, V6.27, RE2.6
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def ask_lifetimes(program: Path, memory: KernelMemory, of: PlanFile, timeout_s: 
 def ask_streams(program: Path, context: Context, streams: StepStreams, of: PlanFile, timeout_s: float) -> KernelAnswer:
     """Ask about a plan that passed the gate and whose steps run on these streams.
 
-    Raises as `ask` and `stream_columns` do. spec: V6.20
+    Raises as `ask` and `stream_columns` do. spec: V6.25
     """
     words, beside = _numbers(file_columns(context)), _numbers(stream_columns(context, streams))
     return _ask(program, words, of.sha256, timeout_s, "streams", of, beside)

@@ -17,7 +17,7 @@ The *evidence* is not trusted. It makes the check linear:
 
 A plan that the kernel accepts runs as private memory would in every interleaving
 (`accepted_concurrent_file_runs_as_private` in `Theorems.v`). Loops and exclusive branches are refused.
-spec: V6.20, V6.21, V6.22
+spec: V6.25, V6.26, V6.27
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Edits of the check of streams, and of what its theorems state: a proof or an example must fail.
 
-A row is the file, in words what is changed, and the text before and after. spec: V6.9, V6.20
+A row is the file, in words what is changed, and the text before and after. spec: V6.9, V6.25
 """
 
 from __future__ import annotations

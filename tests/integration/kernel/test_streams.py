@@ -1,6 +1,6 @@
 """The installed program on plans whose steps run on streams: it accepts just those without a race.
 
-spec: V6.20, V6.21, V6.22
+spec: V6.25, V6.26, V6.27
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def test_one_stream_is_what_a_plan_without_streams_is() -> None:
 
 @pytest.mark.parametrize("lines", ["a = enter/Loop x; b = Relu a; y = leave/Loop b"])
 def test_loops_are_refused(lines: str) -> None:
-    """The program refuses them. For a verdict it is not asked, because such a plan may be right. spec: V6.22"""
+    """The program refuses them. For a verdict it is not asked, because such a plan may be right. spec: V6.27"""
     plan, on = Written(lines, outputs="y").plan(), StepStreams(np.zeros(3, np.int64), [()] * 3)
     assert asked(plan, on).part == "straight"
     answer = kernel_answer(read(plan), PlanFile.of(plan), 60, on)
@@ -188,7 +188,7 @@ RACING = StepStreams(np.array([0, 0, 1, 0]), [(), (), (), (2,)])
     ids=["a clock", "a previous step of another stream", "last accesses", "edges from the floor", "a maker"],
 )
 def test_no_evidence_makes_a_race_accepted(edit: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """spec: V6.21"""
+    """spec: V6.26"""
     assert isinstance(RACE, Plan)
     assert asked(RACE, RACING).part == "version_ok"
     named = [(name, np.array(edit.get(name, column))) for name, column in stream_columns(read(RACE), RACING)]
