@@ -63,7 +63,7 @@ def runnable(model: Model, layout: str, streams: StreamAssignment) -> Plan | Non
 def test_a_plan_with_streams_is_right_in_every_interleaving(
     model: Model, layout: str, data: st.DataObject, seed: int, threads: bool
 ) -> None:
-    """spec: SIM9.1, SIM9.2, SIM9.3"""
+    """spec: SIM10.1, SIM10.2, SIM10.3"""
     plan = runnable(model, layout, data.draw(assignments(model)))
     if plan is None:
         return

@@ -239,7 +239,7 @@ def stated(third: str, fourth: str = " after s3", place: int = 256) -> Plan:
 def test_the_event_that_repairs_all_races(
     plan: Plan, races: list[tuple[int, int]], repair: tuple[int, int] | None
 ) -> None:
-    """spec: RP3.6"""
+    """spec: RP3.7"""
     streams = streams_of_plan(plan.allocation)
     assert streams is not None
     order = streams.order()
@@ -250,7 +250,7 @@ def test_the_event_that_repairs_all_races(
 
 
 def test_what_events_save_is_slots_and_bytes() -> None:
-    """spec: RP3.6"""
+    """spec: RP3.7"""
     [first, second] = measure_events(stated(" after s2").allocation, 9)
     assert (first.event, first.slots, first.bytes, first.races) == ((2, 1), (4,), (1024,), False)
     assert (second.event, second.races) == ((3, 2), True)

@@ -1,6 +1,6 @@
 """Interleavings of steps on planned bytes: wrong plans fail in one of twenty, right ones in none; what is refused.
 
-spec: SIM9.1, SIM9.2, SIM9.3, SIM9.4
+spec: SIM10.1, SIM10.2, SIM10.3, SIM10.4
 """
 
 from __future__ import annotations

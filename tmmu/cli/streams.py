@@ -1,6 +1,6 @@
 """What `tmmu plan` and `tmmu explain` print of streams: what overlap costs in bytes, and what single events do.
 
-spec: X6.7, RP3.6
+spec: X6.7, RP3.7
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ compared with what the steps compute one after another in private memory. As lon
 results are those of private memory, and these are written. `run_threads` has a real thread for each stream instead.
 
 With `sanitize`, two running steps must not access a common byte, at least one of them writing, even if every byte is
-right. Only the waits of the plan are used: no clocks, no lifetimes and no storages. spec: SIM9.1 to SIM9.4
+right. Only the waits of the plan are used: no clocks, no lifetimes and no storages. spec: SIM10.1 to SIM10.4
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Say what single events do to a plan with streams: which one would repair its races, and what each one saves.
 
 An event is a direct wait of a step for another. Without it more steps may overlap, so that fewer storages can share
-bytes; or two steps race. spec: X5.2, X5.3, RP3.6
+bytes; or two steps race. spec: X5.2, X5.3, RP3.7
 """
 
 from __future__ import annotations
