@@ -1,4 +1,4 @@
-"""`tmmu run --schedules` and `--threads`: steps of several streams overlap on planned bytes. spec: SIM10.1 to SIM10.4"""
+"""`tmmu run --schedules` and `--threads`: steps of streams overlap on planned bytes. spec: SIM10.1 to SIM10.4"""
 
 from __future__ import annotations
 

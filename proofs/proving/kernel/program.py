@@ -131,14 +131,20 @@ def _ask(
     of: PlanFile | None = None,
     streams: Iterable[Column] | None = None,
 ) -> KernelAnswer:
-    output, failure = run_program([program], row, [] if of is None else [of], timeout_s)
+    output, failure = run_program([program], row, [] if of is None else [of], timeout_s, streams)
     return KernelAnswer(failure=failure) if failure else _parsed(output.splitlines(), digest, kind)
 
 
 def run_program(
-    command: Sequence[Path | str], row: Iterable[Column], files: Sequence[PlanFile], timeout_s: float
+    command: Sequence[Path | str],
+    row: Iterable[Column],
+    files: Sequence[PlanFile],
+    timeout_s: float,
+    streams: Iterable[Column] | None = None,
 ) -> tuple[str, str]:
     """Run the program with copies of the files behind the command, and words as input, given in parts of any length.
+
+    Words about streams, if there are any, are in a file behind the others.
 
     Returns its output and "", or anything and the reason for which it has no answer.
     """
