@@ -123,7 +123,7 @@ let of_streams file permission evidence statement order digest =
   | Some stated ->
     let plan = Checker.with_evidence stated evidence in
     if Checker.accepts_concurrent_file file permission evidence statement order then
-      accept "streams" digest plan.Checker.allocation ~inputs:(Some plan) ~slots:false
+      accept "streams" digest plan.Checker.allocation ~inputs:(Some plan) ~slots:false ~symbolic:false
         ~footprints:(Checker.claims_footprints file)
     else reject (Checker.failing_streams plan statement order)
 
