@@ -13,7 +13,8 @@ from tmmu.core import progress
 
 CHECKOUT = ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py",
             "tests/unit/test_operator_tables.py", "tests/support/__init__.py",
-            "tests/support/operator_rows.py", "tests/support/tools.py")  # fmt: skip
+            "tests/support/operator_rows.py", "tests/support/tools.py", "tests/support/durations.py",
+            "tests/support/durations.json")  # fmt: skip
 """What the page on operators needs of a checkout, beside the packages."""
 
 

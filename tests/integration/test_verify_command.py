@@ -33,6 +33,7 @@ from proofs.verify.verdict import EXECUTION, Verdict
 from tests.support.sharded import plans as ranks
 from tests.support.terminal import Terminal
 from tests.support.text_models import text_model
+from tmmu import examples
 from tmmu.core import process as entry
 from tmmu.core import progress
 from tmmu.core.errors import TmmuError
@@ -364,6 +365,17 @@ def test_an_end_without_the_command_line_library_is_no_verdict(
     assert "boom" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["proofs.verify.entry"], ["tmmu.cli.entry", "verify"]])
+def test_output_that_is_closed_is_no_verdict_by_either_name(tmp_path: Path, command: list[str]) -> None:
+    """spec: C1.1"""
+    plan, *_ = examples.write("text-plan", tmp_path / "p.plan.txt")
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", *command, str(plan)], stdout=writing, check=False, timeout=120)
+    os.close(writing)
+    assert done.returncode == 70
+
+
 class Ended(Exception):
     """The process would have ended here."""
 
@@ -406,7 +418,7 @@ class Command:
     def __init__(self, text: str, returned: int | None) -> None:
         self.text, self.returned, self.command = text, returned, self
 
-    def main(self, _: object, *, standalone_mode: bool) -> int | None:
+    def main(self, _: object, *, prog_name: str | None, standalone_mode: bool) -> int | None:
         assert not standalone_mode
         print(self.text, end="")
         return self.returned

@@ -265,7 +265,7 @@ def test_what_is_open_or_no_plan_is_not_kept(folder: Path, monkeypatch: pytest.M
 
 
 OTHER: dict[str, Any] = {
-    "bindings.keep_inputs": True,
+    "bindings.keep_inputs": True, "in_set": True,
     "bindings.dims": {"n": 2}, "bindings.shapes": {"x": (1,)}, "bindings.values": {"r": "1"},
     "bindings.defaults": {"d": "1"}, "bindings.donated": ("x",), "bindings.trust_shapes": True,
     "bindings.ranges": {"n": (1, 2)}, "bindings.stated": {"y": "bytes:1"}, "bindings.steps": {"n": (1, 2)},

@@ -421,6 +421,7 @@ print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and
         "tmmu.core.bindings",
         "tmmu.core.errors",
         "tmmu.core.fields",
+        "tmmu.core.kind",
         "tmmu.core.output",
         "tmmu.core.reading",
         "tmmu.core",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tmmu.cli import set_report
 from tmmu.cli.plan_request import PlanPrinting, PlanRequest, until_interrupted
 from tmmu.cli.units import seconds
 from tmmu.core.flags import stem_of_model
@@ -94,6 +93,8 @@ def plan_set(
         made = task.plan_and_check(asked, doing, stopped)
     paths = made.write(folder)
     if printing.style == "json":
+        from tmmu.cli import set_report
+
         document = set_report.document(made.planned.plan_set, made.planned.plans)
         print_text(format_json({"set": folder, "files": paths, **document}))
     elif not printing.quiet:
@@ -111,6 +112,8 @@ def _folder(output: str | None, flags: SetFlags) -> str:
 
 
 def _text(made: CheckedSet, paths: Sequence[str], spent: int, *, why: bool) -> Iterator[str]:
+    from tmmu.cli import set_report
+
     planned = made.planned
     yield from (f"wrote {path}" for path in paths)
     yield from set_report.lines(planned.plan_set, planned.plans)

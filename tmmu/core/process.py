@@ -31,13 +31,13 @@ INTERRUPTED = 130
 """The exit code of a command that the user has interrupted, as in shells."""
 
 
-def run_command(module: str, arguments: list[str] | None = None) -> int:
-    """Run one command line of the command in `module`, and return its exit code.
+def run_command(module: str, arguments: list[str] | None = None, name: str | None = None) -> int:
+    """Run one command line of the command in `module`, and return its exit code. `name` is the command's in its help.
 
     The module is imported here, so that its import errors are caught too.
     """
     try:
-        code = int(importlib.import_module(module).command.main(arguments, standalone_mode=False) or 0)
+        code = int(importlib.import_module(module).command.main(arguments, prog_name=name, standalone_mode=False) or 0)
         print(end="", flush=True)
         return code
     except BaseException as error:  # everything else, keyboard interrupts included, is no verdict and no success

@@ -116,7 +116,7 @@ class _Groups:
 
     def groups(self) -> list[list[TensorOfProgram]]:
         """Return the components."""
-        return [list(ends) for ends in {id(ends): ends for ends in self._of.values()}.values()]
+        return [list(ends) for first, ends in self._of.items() if ends[0] == first]
 
 
 def share_error(name: str, what: str, fix: str) -> TmmuError:
