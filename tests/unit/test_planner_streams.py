@@ -16,10 +16,10 @@ from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.ir.text_writer import write
-from tmmu.mico import generate
+from tmmu.mico import ProgramSource, generate, generate_set
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import packed
-from tmmu.planner.layouts.boxes import COMPARED, Boxes
+from tmmu.planner.layouts.boxes import COMPARED, Boxes, Packing
 from tmmu.planner.streams.antichain import find_antichain
 from tmmu.planner.streams.assignment import StreamAssignment, assign_streams, load_streams, read_streams
 from tmmu.planner.streams.chains import assign_chains
@@ -28,6 +28,7 @@ from tmmu.planner.streams.program import is_antichain_of_plan, streams_of_plan
 from tmmu.planner.streams.steps import order_steps
 from tmmu.plans import text
 from tmmu.plans.sections import Plan
+from tmmu.plans.sets import Agreement, PlanSet
 
 ORDERS = {
     "two streams, nothing shared": (StreamProgram([0, 1, 0, 1], [], [], [[0], [1], [2], [3]]), 2),
@@ -87,7 +88,7 @@ def test_many_boxes_of_streams_that_never_wait_are_placed_in_a_region_for_each()
     """Beyond the boxes that are compared in pairs: each stream needs as much as it would alone. spec: X6.1"""
     program = StreamProgram([0, 1, 0, 1], [], [], [[0, 2], [1, 3], [2], [3]])
     boxes = boxes_of(program, COMPARED // 3)
-    first = packed.Packing(list(range(len(boxes))), len(boxes))
+    first = Packing(list(range(len(boxes))), len(boxes))
     assert packed.pack(boxes, first).height == 4
     assert boxes.meetings == len(boxes) * (len(boxes) - 1)
     assert max(boxes.widened().death) == max(boxes.birth)
@@ -154,9 +155,14 @@ def test_a_node_that_was_added_without_a_stream_is_refused() -> None:
 
 
 def test_c_is_not_generated_of_several_streams(tmp_path: Path) -> None:
+    plan, folder = plan_memory(branches()).plan, str(tmp_path / "c")
     with pytest.raises(TmmuError, match="its steps run on 2 streams") as refused:
-        generate(plan_memory(branches()).plan, "model.onnx", str(tmp_path / "c"), prove=lambda *_: None)  # type: ignore[arg-type]
-    assert refused.value.code_id == "MODE_VIOLATION"
+        generate(plan, "model.onnx", folder, prove=lambda *_: None)  # type: ignore[arg-type]
+    assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "the plan")
+    manifest = PlanSet(Agreement(("p",), (), ()), "packed")
+    with pytest.raises(TmmuError, match="its steps run on 2 streams") as refused:
+        generate_set(manifest, {"p": ProgramSource(plan, "m.onnx")}, folder, prove=lambda: None)  # type: ignore[arg-type, return-value]
+    assert refused.value.place == "program 'p'"
     assert not (tmp_path / "c").exists()
 
 
