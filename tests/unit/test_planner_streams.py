@@ -1,6 +1,6 @@
 """Small orders of steps and storages, by hand; models, files of streams and options that the planner refuses; events.
 
-spec: X5.10, X6.1, X6.2, X6.3, X6.4, X6.5, X6.6, X6.8
+spec: X5.10, X6.1, X6.2, X6.3, X6.4, X6.5, X6.6, X6.8, X6.9
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tests.support.commands import ran
 from tests.support.partial_orders import StreamProgram
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model
+from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir.text_writer import write
 from tmmu.mico import ProgramSource, generate, generate_set
-from tmmu.planner import PlanOptions, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import COMPARED, Boxes, Packing
 from tmmu.planner.streams.antichain import find_antichain
@@ -108,6 +108,32 @@ def test_the_claim_of_a_plan_is_an_antichain(layout: str) -> None:
     [used] = [used for used in plan.usage if used.slots]
     names = plan.allocation.storage_names()
     assert (used.slots, used.minimal, [names[k] for k in used.antichain or ()]) == (5, True, list("xabcd"))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "donated", "antichain"),
+    [("v w", (), ["v", "w"]), ("v w empty", (), None), ("v w", ("v",), ["v", "w"]), ("", (), None)],
+)
+def test_parameters_keep_slots_of_their_own(
+    parameters: str, donated: tuple[str, ...], antichain: list[str] | None
+) -> None:
+    """Each has one, in an arena that reuses no byte. spec: X6.9"""
+    model = text_model(
+        "node n1 Gemm x x -> a on 1", "node n2 Gemm a x -> y on 2 after n1", parameters=parameters, sizes={"empty": 0}
+    )
+    plan = plan_memory(replace(model, bindings=Bindings(donated=donated))).plan
+    used = dict(zip((arena.name for arena in plan.allocation.arenas), plan.usage, strict=True))["parameters"]
+    names = plan.allocation.storage_names()
+    assert (used.slots, used.minimal) == (len(parameters.split()), antichain is not None)
+    assert (used.antichain and [names[k] for k in used.antichain]) == antichain
+
+
+def test_slots_that_are_reused_nowhere_may_be_more_than_needed() -> None:
+    """Without reuse the three results have three slots, and two would do. spec: X6.9"""
+    model = text_model("node n1 Relu x -> a on 1", "node n2 Relu a -> b on 1", "node n3 Relu b -> y on 1")
+    plan = plan_memory(model, tuple(replace(arena, reuse=False) for arena in DEFAULT)).plan
+    [used] = [used for used in plan.usage if used.slots]
+    assert (used.slots, used.minimal, used.antichain) == (4, False, None)
 
 
 def test_an_antichain_of_lifetimes_that_no_access_keeps_apart_is_not_claimed() -> None:
