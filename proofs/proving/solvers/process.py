@@ -147,9 +147,9 @@ class SolverProcess:
 
         def give_up() -> None:
             late.set()
-            process.kill()
+            children.release(process)
 
-        # Reading and writing block. Killing the child ends both, on every platform.
+        # Reading and writing block. Killing the child and what it started, which may hold the pipe, ends both.
         timer = threading.Timer(left_s, give_up)
         timer.start()
         try:
