@@ -125,11 +125,12 @@ def alignment(placement: Placement) -> Iterator[Question]:
 def slot_count_is_max_live(placement: Placement, claims: Claims | None) -> Iterator[Question]:
     """Ask, for each arena, for a step that has more live storages than the arena has slots.
 
+    Of a plan with streams, whose slots are as many as an antichain has storages, the stated most live are asked about.
     The vacuity check asks for a step that has exactly that many.
     """
     s, names = placement.storages, placement.storage_names()
     for a, usage in enumerate(() if claims is None else claims.usage):
-        slots = usage.slots if usage.minimal else usage.max_live
+        slots = usage.slots if usage.minimal and usage.antichain is None else usage.max_live
         rows = [k for k, arena in enumerate(s.arena.tolist()) if arena == a]
         if slots is None or not rows:
             continue

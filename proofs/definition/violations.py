@@ -18,6 +18,8 @@ class Discharge(Enum):
     """Values are compared and steps are walked. No solver is asked."""
     BY_ROWS = auto()
     """Solvers evaluate its rows (`proofs.proving.obligations`)."""
+    OF_STREAMS = auto()
+    """Solvers evaluate its rows, if the steps of a plan are on streams."""
     OVER_ENVELOPE = auto()
     """Solvers are asked about each size, if a plan has an envelope."""
     OF_SHARDED = auto()
@@ -54,6 +56,7 @@ class Obligation(StrEnum):
     LIFETIMES_COVER_ACCESSES = "lifetimes_cover_accesses", Discharge.BY_ROWS
     SHARING_IS_SOUND = "sharing_is_sound", Discharge.BY_ROWS
     INPUTS_KEPT = "inputs_kept", Discharge.BY_ROWS
+    RACES = "races", Discharge.OF_STREAMS
     MUST_NOT_ALIAS = "must_not_alias", Discharge.BY_ROWS
     SLOT_COUNT = "slot_count", Discharge.BY_ROWS
     PEAK = "peak", Discharge.BY_ROWS
@@ -99,7 +102,8 @@ class Violation(NamedTuple):
     value. For a difference from the model, `node` is the model's node. Over an envelope, `shape` gives the dimensions
     that lead to these `sizes`. If all ranks are examined together, `ranks` are those that disagree, and `element` is
     the element of a tensor that they disagree about, if there is one. Of a plan set, `programs` are those that the
-    violation is about, and `calls` a sequence of calls that shows it, if one does.
+    violation is about, and `calls` a sequence of calls that shows it, if one does. `other_step` is the second step of a
+    race.
     """
 
     obligation: Obligation
@@ -119,12 +123,13 @@ class Violation(NamedTuple):
     element: tuple[int, ...] | None = None
     programs: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
+    other_step: int | None = None
 
     def witness(self) -> dict[str, Any]:
         """Return the violation in the fields of the JSON output (C1.5), with only the fields of its kind."""
         found: dict[str, Any] = {
             "obligation": self.obligation.value, "text": self.text, "tensors": list(self.tensors),
-            "steps": [] if self.step is None else [self.step],
+            "steps": [step for step in (self.step, self.other_step) if step is not None],
         }  # fmt: skip
         if self.obligation.discharge is Discharge.OF_ALL_RANKS:
             found["ranks"] = list(self.ranks)

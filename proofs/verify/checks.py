@@ -18,6 +18,7 @@ from proofs.proving.obligations.context import Context, StorageContext, context_
 from proofs.readers.sharing import Permissions, decide_permissions
 from proofs.sharding.parts import find_false_parts, part_differences
 from proofs.sharding.stages import RankModel
+from proofs.streams import races, slots
 from tmmu.core.vocabulary import FixedByte
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
@@ -105,11 +106,13 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from fixed.find_misplaced(plan, stated, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
+    yield from races.find_races(plan.allocation, subject.run)
     yield from inputs.find_lost_inputs(plan, subject.fate)
     yield from structure.violations(plan, subject.run)
     yield from sharing.find_false_sharing(plan, subject.run)
     if plan.claims is not None:
         yield from claims.find_false_claims(plan.claims, subject.run)
+        yield from slots.find_false_slots(plan.allocation, plan.claims, subject.run)
     if plan.shards is not None:
         yield from find_false_parts(plan)
     yield from _false_hashes(subject.stated)

@@ -34,6 +34,7 @@ from tmmu.plans.sections import BufferPlan, Plan, Usage
 NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: NOTHING_SHARED}
 """Why an obligation has no rows."""
 SHIFTED = "a view shows a part of its base, and without a model its first byte may depend on the shape"
+OVERLAPPED = "the theorem about every shape is about steps that run one after another"
 """Why the kernel's theorem is about the planned sizes only. spec: V6.14"""
 
 
@@ -94,7 +95,8 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options, fate: Inpu
     if result.kernel["answer"] in (NOT_INSTALLED, NOT_ASKED):
         result.not_looked_at["kernel"] = result.kernel.get("reason", result.kernel["answer"])
     if result.kernel.get("every_shape") is False:
-        result.not_looked_at["kernel.every_shape"] = SHIFTED
+        has_streams = isinstance(plan, Plan) and bool(plan.allocation.streams)
+        result.not_looked_at["kernel.every_shape"] = OVERLAPPED if has_streams else SHIFTED
 
 
 def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:
@@ -188,7 +190,7 @@ def claims_of(plan: Plan | BufferPlan) -> dict[str, Any]:
     """Return the claims on each arena that has any, except for those that claim to be empty."""
     return {
         name: {
-            **usage._asdict(),
+            **{key: value for key, value in usage._asdict().items() if key != "antichain" or value is not None},
             "slot_count": "minimal" if usage.minimal else "not claimed",
             "footprint_is_optimal": "not proved",
         }

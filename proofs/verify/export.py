@@ -24,7 +24,7 @@ def clear(folder: Path) -> None:
 
     Raises TmmuError where a file of such a name cannot be removed. spec: C4.4
     """
-    for name in (*obligations.MODULES, Obligation.SIZES_OVER_ENVELOPE, promises.NAME):
+    for name in (*obligations.MODULES, *obligations.OF_STREAMS, Obligation.SIZES_OVER_ENVELOPE, promises.NAME):
         canonical.remove(folder / f"{name}.smt2")
 
 
@@ -35,7 +35,7 @@ def write_plan(folder: Path, context: Context, limit: int) -> list[Path]:
     """
     plan, scope = context.plan, Scope(obligations.PRELUDE)
     written, named = [], obligations.name_places(plan.allocation)
-    for name, module in obligations.MODULES.items():
+    for name, module in obligations.modules_of(plan).items():
         queries = _queries(module.rows(context), named)
         written.append(write(folder / f"{name}.smt2", module.SENTENCE, write_queries(scope, queries)))
     if plan.envelope is not None:

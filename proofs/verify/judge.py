@@ -44,6 +44,7 @@ from proofs.verify.verdict import (
     EXECUTION,
     EXITS,
     NOTHING_KNOWN,
+    OVERLAPPING,
     PROVED,
     UNKNOWN,
     Verdict,
@@ -210,7 +211,8 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     stated, digest = subject.stated, subject.stated.hashes["file_digest"]
     result.kernel, outcomes = dict(answers.kernel), answers.outcomes
     if isinstance(subject, Subject) and subject.plan.envelope is not None and result.kernel["answer"] == "accepted":
-        result.kernel["every_shape"] = subject.model is not None or not _has_windows(subject)
+        is_fixed = subject.model is not None or not _has_windows(subject)
+        result.kernel["every_shape"] = is_fixed and not subject.plan.allocation.streams
     conclude(result, stated.plan, outcomes, options, _fate(subject))
     if stated.is_text or stated.reading is not None:
         _of_text(result, isinstance(stated, StatedPlan))
@@ -221,7 +223,11 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
     if (into := options.folders.smt2) is not None:
         _export(result, subject, outcomes, into, options.solving.definition_limit)
     theory = installed.find_theory()
-    if options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
+    if options.folders.coq is not None and subject.plan.allocation.streams:
+        result.notes.append(
+            f"{options.folders.coq} is not written: its theorem is about steps that run one after another"
+        )
+    elif options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
         coq_file.write_coq_file(options.folders.coq, result.file, subject.context, digest, theory)
 
 
@@ -308,7 +314,7 @@ def _assumptions(
     bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "steps", "shapes", "values", "defaults")},
-        "execution": EXECUTION,
+        "execution": OVERLAPPING if isinstance(plan, Plan) and plan.allocation.streams else EXECUTION,
         "donated": sorted(asked.donated),
         "trusted_shapes": asked.trust_shapes,
         "believed_operators": [],

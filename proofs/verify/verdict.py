@@ -29,7 +29,9 @@ UNUSED = ("model", "layout", "order", "replay_token", "ir_hash")
 OF_MODELS = ("mode", "source_digest")
 """The statements of provenance on a model, which are used if there is one."""
 EXECUTION = "steps run one after another"
-"""How the steps of a plan are taken to run. spec: V5.9"""
+"""How the steps of a plan without streams are taken to run. spec: V5.9"""
+OVERLAPPING = "steps of different streams overlap, and the hardware honours the order of each stream and its events"
+"""How the steps of a plan with streams are taken to run. spec: X5.7"""
 COMPUTED = "lifetimes and storages were computed from the steps and from what shares with what"
 """The note on a plan that states neither; text output has it with `-v`."""
 NO_PAIRS, NO_SLOTS, NO_PEAK, NO_CONFIGURATION = (
@@ -150,6 +152,7 @@ def obligations_of(plan: Plan | BufferPlan, options: Options, fate: InputFate = 
     """Every obligation that a verdict on this plan lists."""
     kinds = [Discharge.BY_COMPARISON, Discharge.BY_ROWS]
     if isinstance(plan, Plan):
+        kinds += [Discharge.OF_STREAMS] if plan.allocation.streams else []
         kinds += [Discharge.OVER_ENVELOPE] if plan.envelope is not None else []
         kinds += [Discharge.OF_SHARDED] if plan.provenance is not None and plan.provenance.shard_spec else []
     origin = plan.provenance if isinstance(plan, Plan) else None

@@ -26,6 +26,7 @@ NoMoreStates == TLCGet("distinct") <= {states}
 
 NOT_RAISED = {
     ("ArenaExecution", "Count"): "Init tries every program and plan of four tensors, and accepts few: hours",
+    ("Streams", "Count"): "Init tries every program and plan of four steps: hours",
     ("PoolGenerations", "Initial"): "a size: a larger first chunk needs a second one less often",
     ("PoolGenerations", "Limit"): "a size: the last chunk has a byte more, which no request fills",
     ("CacheGrowth", "Block"): "a size: larger blocks are asked for less often",

@@ -181,7 +181,7 @@ def test_lifetimes_alone_are_buffers() -> None:
         (PAIR + "step t Relu x y", "6:16", "expected ->"),
         (PAIR + "step t Relu z -> y", "6:13", "no line declares the tensor 'z'"),
         (PAIR + "step t Relu x -> y changes x", "6:28", "the changes of a step must be"),
-        (PAIR + "step t Relu x -> y live", "6:20", "expected the end"),
+        (PAIR + "step t Relu x -> y live", "6:20", "unknown word live"),
         (PAIR + "arm", "6:1", "arm without begin"),
         (PAIR + "begin i If x ->", "6:1", "begin without end"),
         (PAIR + "begin i If x -> loop exclusive", "6:22", "cannot be exclusive"),

@@ -1,6 +1,7 @@
 """Which tensors share bytes: views, alias groups, and every reason for which a result may not take an operand's bytes.
 
-spec: T2.1, T2.2, T2.3, T2.4, T2.6, T2.7, T2.8, T2.9, T2.10, T3.1, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9, T8.6, T8.7
+spec: T2.1, T2.2, T2.3, T2.4, T2.6, T2.7, T2.8, T2.9, T2.10, T3.1, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9, T8.6, T8.7,
+spec: X6.4
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tmmu.planner.aliasing import Aliasing, form_storages
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.fixed import fixed_offsets
 from tmmu.planner.liveness import analyze
+from tmmu.planner.streams.program import state_streams
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ def formed(
 ) -> Formed:
     run = build_program(model)
     staying = fixed_offsets(run.tensors, {}, partly=False)
-    alias = form_storages(run, analyze(run, mode), arenas, mode, in_place, fixed=staying)
+    streams = state_streams(run)
+    order = None if streams is None else streams.order()
+    alias = form_storages(run, analyze(run, mode), arenas, mode, in_place, fixed=staying, order=order)
     return Formed(alias, {tensor.name: t for t, tensor in enumerate(run.tensors)})
 
 
@@ -237,6 +241,13 @@ def test_results_are_decided_in_output_order_each_against_what_the_earlier_ones_
 
 AFTER = "node relu2 Relu a -> y"
 REFUSED: list[tuple[Model, str]] = [
+    (
+        text_model(
+            "node relu Relu x -> a on 1", "node other Relu a -> b on 2 after relu",
+            "node relu2 Relu a -> c inplace c a on 1", "node add Add b c -> y on 1 after other",
+        ),
+        "a step of another stream may still use the operand's bytes",
+    ),
     (
         text_model(
             "node relu Relu x -> a",

@@ -1,6 +1,6 @@
 """Several programs planned for one memory: what is shared, where it is, and what is refused.
 
-spec: PS1.2, PS3.1, PS3.2, PS3.4, PS3.6, PS3.8
+spec: PS1.2, PS3.1, PS3.2, PS3.4, PS3.6, PS3.8, PS3.9
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proofs.sets.violations import find_violations
 from tests.support.set_models import cache_program, members_of, prepared, read_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Role
-from tmmu.planner.plan import prepare_model
+from tmmu.planner.plan import plan_memory, prepare_model
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.planner.sets.shares import TensorOfProgram, group_shared
 from tmmu.plans.sets import SharedUse
@@ -156,3 +156,14 @@ def test_groups_keep_the_names_of_a_set_that_is_extended() -> None:
     assert list(group_shared(["k"], candidates, known={ends[0]: "keys"})) == ["keys"]
     assert group_shared(["*"], candidates) == group_shared(["k"], candidates)
     assert group_shared([], candidates, [(ends[0], ends[1]), (ends[1], ends[0])]) == {"k": ends}
+
+
+def test_programs_whose_steps_overlap_are_not_planned_together() -> None:
+    """Neither as models nor beside the plans of a set. spec: PS3.9"""
+    on_streams = read_model("tensor x u8 8 input\ntensor y u8 8 output\nnode n my::F x -> y on 1")
+    with pytest.raises(TmmuError, match="the steps of q run on streams"):
+        plan_programs(prepared(p=DECODE, q=on_streams), SetOptions(), "packed")
+    made = plan_programs(prepared(p=DECODE, q=PREFILL), SHARED, "packed")
+    plans = {"p": made.plans["p"], "q": plan_memory(on_streams).plan}
+    with pytest.raises(TmmuError, match="the steps of q run on streams"):
+        plan_programs(prepared(r=DECODE), SHARED, "packed", planned=plans, known=made.plan_set)

@@ -61,6 +61,7 @@ def explain(what: str, model: str | None) -> int:
     """
     if not os.path.exists(what):
         return _code(what)
+    from tmmu.cli.streams import explain_streams
     from tmmu.plans import file
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import arena_maps, step_names
@@ -74,6 +75,8 @@ def explain(what: str, model: str | None) -> int:
     names = step_names(plan)
     for one in arena_maps(plan):
         print_lines(*_arena(one, names))
+    if isinstance(plan, Plan):
+        print_lines(*explain_streams(plan))
     if model is not None:
         if not isinstance(plan, Plan):
             raise click.UsageError("--model: the plan states lifetimes and no steps, so that there is nothing to try")

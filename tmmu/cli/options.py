@@ -170,6 +170,21 @@ order = click.option(
 )
 
 
+def _streams(_context: object, _parameter: object, path: str | None) -> Any:
+    """Return the streams of nodes in a file."""
+    from tmmu.planner.streams.assignment import load_streams
+
+    return None if path is None else load_streams(path)
+
+
+@dataclass(frozen=True)
+class ExecutionOptions:
+    """The order of the steps, and the streams that they run on."""
+
+    order: str
+    streams: Any
+
+
 @dataclass(frozen=True)
 class RangeOptions:
     """The options for models whose dimensions have ranges."""
@@ -182,7 +197,7 @@ def _plan_options(
     layout: str,
     address_token: bytes | None,
     fallback: str | None,
-    order: str,
+    execution: ExecutionOptions,
     token: bytes,
     effort: int | None,
     over_ranges: RangeOptions,
@@ -192,9 +207,9 @@ def _plan_options(
     from tmmu.planner.options import PlanOptions
 
     return PlanOptions(
-        layout=layout, order=order, replay_token=token, address_token=address_token, fallback=fallback,
+        layout=layout, order=execution.order, replay_token=token, address_token=address_token, fallback=fallback,
         replan_policy=over_ranges.replan_policy.upper(), effort=effort, symbolic=over_ranges.symbolic,
-        fixed=parse_offsets(fix),
+        fixed=parse_offsets(fix), streams=execution.streams,
     )  # fmt: skip
 
 
@@ -232,7 +247,18 @@ planning = gather_options(
         type=click.Choice(["packed"]),
         help="The layout to use where the layout slots does not fit and this one does.",
     ),
-    order,
+    gather_options(
+        "execution",
+        ExecutionOptions,
+        order,
+        click.option(
+            "--streams",
+            type=existing,
+            callback=_streams,
+            metavar="FILE",
+            help="The streams of nodes, which may then overlap in time (TOML); waits that operands need are added.",
+        ),
+    ),
     gather_options(
         "token",
         _token,

@@ -341,14 +341,16 @@ def _text(
     made: PlannedModel, paths: list[str], spec: dict[str, Any] | None, *, why: bool, phases: bool
 ) -> Iterator[str]:
     """Yield the lines for one model."""
-    from tmmu.cli import alternatives, ranks, storages, summary
+    from tmmu.cli import alternatives, ranks, storages, streams, summary
 
     path = iter(paths)
     for local, planned, plans in made.stages:
         yield from (f"wrote {next(path)}" for _ in plans)
         yield from (*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan))
         yield from _added(made.task)
+        yield from streams.describe_streams(planned.plan)
         if spec is None:
+            yield from streams.compare_sequential(made.task, local, planned.plan)
             yield from alternatives.remarks(made.task, planned.plan)
         if spec is not None:
             yield from ranks.summary(spec, local, planned.plan)

@@ -126,6 +126,8 @@ def run(
         batches=computing.batches or max((len(each) for each in sizes.values() if len(each) > 1), default=None),
     )  # fmt: skip
     _check_usage(target, path, computing, output, bindings)
+    if computing.is_overlapping:
+        return _run_overlapping(target, path, computing, batches, output, files, style)
     read = {os.path.realpath(each): each for each in (target, path, computing.inputs) if each is not None}
     options.check_apart(*read.values(), output, *files.paths)
     if computing.sanitize:
@@ -153,10 +155,42 @@ def run(
     return 0 if last.report.identical else 1
 
 
+def _run_overlapping(
+    target: str,
+    path: str | None,
+    computing: RunOptions,
+    batches: BatchBindings,
+    output: str | None,
+    files: RecordOptions,
+    style: str,
+) -> int:
+    """Run interleavings of the steps of several streams; return the exit code."""
+    from tmmu.cli import run_schedules
+
+    run_schedules.check_usage(computing, files, output)
+    name = path or target
+    plan, _ = _plan(target, path, batches.bindings)
+    donated = _donated(name, plan, batches.bindings.donated)
+    try:
+        if kind_of(target) == IR and path is not None:
+            run_schedules.check_model(target, path, plan)
+        with progress(name) as doing:
+            found = run_schedules.run_schedules(plan, donated, computing, doing)
+    except TmmuError as error:
+        error.in_file(name)
+        raise
+    if style == "json":
+        print_text(format_json(run_schedules.document(name, plan, computing, found)))
+    else:
+        print_lines(*run_schedules.text(name, plan, computing, found))
+    return 0 if found[-1].report.identical else 1
+
+
 def _check_usage(target: str, path: str | None, computing: RunOptions, output: str | None, bindings: Bindings) -> None:
     """Refuse what does not go together."""
     alone, kernels = is_plan(target), computing.kernels
-    if kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor")):
+    is_ir = kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor"))
+    if is_ir and not (computing.is_overlapping and kernels == "hash"):
         how = f"run its plan alone: tmmu run {path or 'FILE.plan.cbor'}"
         raise click.UsageError(f"{target}: only ONNX models have kernels here; {how}")
     if alone and path is not None:

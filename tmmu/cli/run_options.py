@@ -50,6 +50,13 @@ class RunOptions:
     random_weights: bool = False
     calls: str | None = None
     models: Mapping[str, str] = field(default_factory=dict)
+    schedules: int | None = None
+    threads: bool = False
+
+    @property
+    def is_overlapping(self) -> bool:
+        """Whether steps of several streams overlap, instead of running in the order of the list."""
+        return self.schedules is not None or self.threads
 
     @property
     def count(self) -> int:
@@ -112,4 +119,11 @@ compute_options = gather_options(
         metavar="PROGRAM=FILE",
         help="Of a plan set: the ONNX model of a program, whose kernels then compute.",
     ),
+    click.option(
+        "--schedules",
+        type=click.IntRange(1, 1 << 20),
+        metavar="N",
+        help="Run N interleavings of the steps of several streams, drawn from the seeds from --seed on.",
+    ),
+    click.option("--threads", is_flag=True, help="Run each stream in a thread: once, or --schedules times."),
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tmmu.cli import envelopes
+from tmmu.cli.streams import describe_streams
 from tmmu.cli.summary import summary
 from tmmu.core.output import count_noun, escape_cell, format_json, format_size
 from tmmu.plans import metrics, sharding
@@ -59,6 +60,7 @@ def document(plan: Plan) -> dict[str, Any]:
         **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
         "storages": len(plan.allocation.storages), "arenas": metrics.arena_records(plan),
         "unproduced": list(plan.allocation.unproduced),
+        **({"streams": list(plan.allocation.streams)} if plan.allocation.streams else {}),
         **(envelopes.encode_envelope(plan) if origin is not None else {}),
         **{name: value.hex() for name, value in hashes.items()},
     }  # fmt: skip
@@ -76,6 +78,7 @@ def _text(plan: Plan) -> Iterator[str]:
             mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh_axes(origin.shard_spec))
             yield f"  rank {origin.rank} of {origin.world_size}: mesh {mesh}"
     yield from summary(plan)
+    yield from describe_streams(plan)
     for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
         arena = allocation.arenas[a]
         if usage.slots and arena.reuse and usage.peak_step is not None:
@@ -118,4 +121,6 @@ def _line(what: str, row: dict[str, Any]) -> str:
         return f"{row['name']}  {where}  steps [{row['birth']}, {row['death']}]{shared}"
     where = f" in {row['body']}" if row["body"] else ""
     accesses = f"{', '.join(row['reads'])} -> {', '.join(row['writes'])}"
-    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {accesses}"
+    on = f" on {row['stream']}" if "stream" in row else ""
+    after = f" after {', '.join(row['after'])}" if row.get("after") else ""
+    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {accesses}{on}{after}"

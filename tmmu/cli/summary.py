@@ -108,7 +108,7 @@ def remarks(plan: Plan) -> Iterator[str]:
                 f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({format_size(needed[a])}), "
                 f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes or 0):.3f}"
             )
-    if plan.origin.layout == "pools":
+    if plan.origin.layout == "pools" and not plan.allocation.streams:
         for a, usage in enumerate(plan.usage):
             if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):
                 name = plan.allocation.arenas[a].name

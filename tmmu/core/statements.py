@@ -33,12 +33,16 @@ SHOWN = 60
 
 
 class Format(NamedTuple):
-    """A text format: its first line is `title` and a version; no bare name may be one of `words`."""
+    """A text format: its first line is `title` and a version; no bare name may be one of `words`.
+
+    Of these, those in `later` came with a later version of the reader: they are bare names in files that declare them.
+    """
 
     title: str
     version: int
     code: str
     words: frozenset[str]
+    later: frozenset[str] = frozenset()
 
 
 class TextLine:
@@ -70,6 +74,17 @@ class TextLine:
         return self._tokens[0]
 
     @property
+    def declared(self) -> str | None:
+        """The name behind the first word, whatever has been taken, or None if no name is there."""
+        taken, self._next = self._next, 1
+        try:
+            return self.name("a name")
+        except TmmuError:
+            return None
+        finally:
+            self._next = taken
+
+    @property
     def mark(self) -> int:
         """The place of the next token, for a later `refuse`."""
         return self._next
@@ -89,6 +104,11 @@ class TextLine:
             raise self.refuse(f"expected {what}, got the end of the line", None, self._next)
         self._next += 1
         return self._tokens[self._next - 1]
+
+    def at_word(self) -> bool:
+        """Whether the next token is a word of the format, or an arrow: names end there."""
+        token = self.peek()
+        return token == ARROW or token in self._format.words
 
     def taken(self, word: str) -> bool:
         """Take the next token if it is this bare word, and return whether it was."""
@@ -116,7 +136,7 @@ class TextLine:
             return str(found)
         if ARROW in token or '"' in token or not token.isprintable():
             raise self.refuse(f"expected {what}, got {token}", "write the name as a JSON string")
-        if token in self._format.words:
+        if token in self._format.words - self._format.later:
             fix = f'if it is a name, write it as a JSON string: "{token}"'
             raise self.refuse(f"expected {what}, got the word {token}", fix)
         return token
@@ -134,7 +154,9 @@ class TextLine:
     def rows(self, rows: Mapping[str, int], what: str) -> tuple[int, ...]:
         """Take the names up to a word, an arrow or the end of the line, and return their rows."""
         found = []
-        while (token := self.peek()) is not None and token != ARROW and token not in self._format.words:
+        while (token := self.peek()) is not None and (
+            not self.at_word() or (token in self._format.later and token in rows)
+        ):
             found.append(self.row(rows, what))
         return tuple(found)
 

@@ -136,7 +136,8 @@ class Node:
 
     `in_place` are hints (result, operand) that the result may take the operand's bytes (T3). `mutates` are those of
     `writes` that the node overwrites although an earlier step or the caller wrote them. An `opaque` node has attributes
-    that no table covers, so that its operator implies nothing.
+    that no table covers, so that its operator implies nothing. `stream` is the stream that it runs on, "" if the model
+    states none or it is inside of a body, and `after` names the nodes that have ended before it begins (X5).
     """
 
     name: str
@@ -150,6 +151,8 @@ class Node:
     scratch: tuple[Scratch, ...] = ()
     phase: Phase = Phase.FORWARD
     opaque: bool = False
+    stream: str = ""
+    after: tuple[str, ...] = ()
 
     @property
     def made(self) -> tuple[int, ...]:
@@ -228,6 +231,11 @@ class Model:
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None
     kept: frozenset[int] = frozenset()
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether its nodes state streams: all nodes of the main graph do, or none. O(nodes)."""
+        return any(node.stream for node in self.nodes)
 
     @property
     def inputs(self) -> tuple[int, ...]:

@@ -23,7 +23,8 @@ from tmmu.core.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase,
 FORMAT, VERSION = "tmmu-ir", 1
 KEYS = (
     "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "terms", "nodes",
-    "in_place", "scratch", "bodies", "must_not_alias", "fixed", "unproduced", "opaque", "bindings", "source_digest",
+    "in_place", "scratch", "bodies", "must_not_alias", "fixed", "unproduced", "streams", "opaque", "bindings",
+    "source_digest",
 )  # fmt: skip
 MAX_RANK = 256
 """The most dimensions of a tensor that are read: the product of a hostile million would take hours."""
@@ -146,10 +147,43 @@ def to_object(model: Model) -> dict[str, Any]:
             else {}
         ),
         "unproduced": list(model.unproduced),
+        **({"streams": _streams_object(model)} if model.has_streams else {}),
         **({"opaque": build_column(opaque, np.uint32)} if opaque else {}),
         "bindings": bindings_object(model.bindings),
         "source_digest": model.source_digest,
     }
+
+
+def _streams_object(model: Model) -> dict[str, Any]:
+    """Convert the streams of nodes and their waits to an object for a file."""
+    names, on = number_values([node.stream for node in model.nodes if node.stream])
+    of = np.full(len(model.nodes), NONE, np.uint32)
+    of[[n for n, node in enumerate(model.nodes) if node.stream]] = on
+    row = {name: n for n, name in enumerate(attribute_values(model.nodes, "name"))}
+    waits = [(n, row[name]) for n, after in rows_with(model.nodes, "after", ()) for name in after]
+    return {
+        "name": names,
+        "of": build_column(of, np.uint32),
+        "node": build_column([n for n, _ in waits], np.uint32),
+        "after": build_column([after for _, after in waits], np.uint32),
+    }
+
+
+def _read_streams(value: Any, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Read the stream of each node and the nodes that it waits for. The table is present exactly if there is one."""
+    check_keys(value, ("name", "of", "node", "after"), "streams")
+    streams = [check_text(name, "a stream") for name in value["name"]]
+    of = _below(_typed(value["of"], np.uint32, "streams.of"), len(streams), "streams.of", NONE)
+    node, after = (
+        _below(_typed(value[key], np.uint32, f"streams.{key}"), len(names), f"streams.{key}")
+        for key in ("node", "after")
+    )
+    waits: dict[int, list[str]] = {}
+    for n, other in zip(node, after, strict=True):
+        waits.setdefault(n, []).append(names[other])
+    if len(of) != len(names) or not streams or "" in streams:
+        raise ValueError(f"expected streams for {len(names)} nodes, and no empty name")
+    return [("" if on == NONE else streams[on], tuple(waits.get(n, ()))) for n, on in enumerate(of)]
 
 
 def model_digest(model: Model) -> bytes:
@@ -351,10 +385,11 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
     if "opaque" in value and not opaque:
         raise ValueError("opaque names no node")
     marked = frozenset(opaque)
+    ordered = _read_streams(value["streams"], names) if "streams" in value else [("", ())] * count
     return [
         Node(
             names[i], ops[o][1], reads, writes, ops[o][0], body[i], tuple(hints.get(i, ())), mutates,
-            tuple(scratch.get(i, ())), PHASES[phase[i]], i in marked,
+            tuple(scratch.get(i, ())), PHASES[phase[i]], i in marked, *ordered[i],
         )
         for i, (o, reads, writes, mutates) in enumerate(zip(op, *lists, strict=True))
     ]  # fmt: skip

@@ -1,7 +1,8 @@
 """Execution order: which nodes must come before others, and the stable topological order (the default).
 
 A node with bodies and everything inside it is one unit of the graph around it, so each body is ordered independently.
-The accesses to a mutated tensor keep the order in which the model lists them. spec: I1.6, I1.7, O1.6
+The accesses to a mutated tensor keep the order in which the model lists them, and so do the nodes of one stream.
+spec: I1.6, I1.7, O1.6, X3.11
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tmmu.core.columns import attribute_values
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model
 from tmmu.ir.program import find_defining_bodies
@@ -73,6 +75,21 @@ def find_dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int,
                 before = [*reads_since.pop(key, ()), last_change.get(key, here)]
                 edges.extend((other, here) for other in before if other != here)
                 last_change[key] = here
+    return edges + find_stream_edges(model)
+
+
+def find_stream_edges(model: Model) -> list[tuple[int, int]]:
+    """Return pairs (earlier, later) of nodes: neighbours on a stream, a node and one that it waits for. O(nodes)."""
+    if not model.has_streams:
+        return []
+    row = {name: n for n, name in enumerate(attribute_values(model.nodes, "name"))}
+    last: dict[str, int] = {}
+    edges = []
+    for n, node in enumerate(model.nodes):
+        if node.stream:
+            edges += [(last[node.stream], n)] if node.stream in last else []
+            edges += [(row[name], n) for name in node.after]
+            last[node.stream] = n
     return edges
 
 

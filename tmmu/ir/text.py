@@ -1,7 +1,8 @@
 """Read a model as text, a statement a line (`spec/text-ir.md`): the contents of `.ir.txt` files.
 
 Statements are collected first and resolved then, so that they may be in any order if order has no meaning.
-`tmmu.ir.text_writer` writes this format. spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
+`tmmu.ir.text_writer` writes this format. spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10,
+X3.11
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Unwieldy, close_shape
 from tmmu.core.dims.text import Shapes
 from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
+from tmmu.core.streams import ORDER_WORDS, WAIT, StreamOrder, StreamReader
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, SteppedDim, Tensor, View
 from tmmu.ir import order
 from tmmu.ir.columns import MAX_RANK
 
 FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "donated", "bytes", "align", "view",
-     "strides", "inplace", "changes", "arena", "backward", "loop", "opaque"),
-))  # fmt: skip
+     "strides", "inplace", "changes", "arena", "backward", "loop", "opaque", *ORDER_WORDS),
+), frozenset(ORDER_WORDS))  # fmt: skip
 """The first line of a text model, and the words that must be quoted if they are names."""
 
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
 MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "at", "view", "strides"))
-OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "opaque"))
-GRAPH = ("node", "begin", "arm", "end")
+OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "opaque", *ORDER_WORDS))
+GRAPH = ("node", "start", "wait", "begin", "arm", "end")
 STATEMENTS = (
     "tensor", *GRAPH, "alias", "apart", "order", "inputs", "outputs", "unproduced", "dim", "shape", "value",
     "default", "stated", "step", "trusted", "kept", "model", "source",
@@ -58,6 +60,8 @@ class _Builder:
         self.nodes: list[Node] = []
         self.node_rows: dict[str, int] = {}
         self.bodies: list[Body] = []
+        self.streams = StreamReader("node")
+        self.orders: list[tuple[TextLine, StreamOrder]] = []
         self.marked: dict[str, list[int]] = {"input": [], "output": [], "donated": []}
 
     def one(self, word: str) -> TextLine | None:
@@ -190,7 +194,7 @@ class _Builder:
         body = MAIN
         for statement in self.found["node"]:
             word = statement.first
-            if word in ("node", "begin"):
+            if word in ("node", "begin", "start", "wait"):
                 if opened and body == opened[-1][2]:
                     raise statement.refuse("the node is in no arm", "write arm NAME before it", 0)
                 self.nodes.append(self.node(statement, body))
@@ -216,6 +220,11 @@ class _Builder:
             statement.end()
         if opened:
             raise opened[-1][1].refuse(f"{self.nodes[opened[-1][0]].name!r} has no end", "write end NAME", 0)
+        self.streams.end()
+        for statement, (_, after) in self.orders:
+            for name in after:
+                if name not in self.node_rows:
+                    raise statement.refuse(f"no line declares the node {name!r}", f"add one: node {name} …")
 
     def take_accesses(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Take `READS -> WRITES`."""
@@ -226,14 +235,23 @@ class _Builder:
     def node(self, statement: TextLine, body: int) -> Node:
         name = statement.new(self.node_rows, "node")
         self.node_rows[name] = len(self.nodes)
-        domain, op = parse_operator(statement.name("an operator"))
-        reads, writes = self.take_accesses(statement)
+        started, (domain, op) = "", WAIT
+        reads: tuple[int, ...] = ()
+        writes: tuple[int, ...] = ()
+        if statement.first == "wait":
+            started = self.streams.take_started(statement)
+        else:
+            domain, op = parse_operator(statement.name("an operator"))
+            reads, writes = self.take_accesses(statement)
+        order = StreamOrder()
         hints: list[tuple[int, int]] = []
         requests: list[Scratch] = []
         mutates: tuple[int, ...] = ()
         phase, opaque = Phase.FORWARD, False
-        for word in statement.words(OPTIONS, ("inplace", "scratch")):
-            if word == "opaque":
+        for word in statement.words(ORDER_WORDS if started else OPTIONS, ("inplace", "scratch")):
+            if word in ORDER_WORDS:
+                order = self.streams.take_word(statement, word, order)
+            elif word == "opaque":
                 opaque = True
             elif word == "inplace":
                 result = statement.row(self.rows, "tensor")
@@ -250,7 +268,26 @@ class _Builder:
                 raise statement.refuse(f"it already has the phase {phase}", "give it one phase")
             else:
                 phase = Phase(word)
-        return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase, opaque)
+        order = self.add_order(statement, name, started, order, body)
+        return Node(
+            name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase, opaque, *order
+        )  # fmt: skip
+
+    def add_order(self, statement: TextLine, name: str, started: str, order: StreamOrder, body: int) -> StreamOrder:
+        """Check what a node states of its stream, and return its stream and waits. spec: X3.11, X5.5"""
+        if body != MAIN:
+            self.streams.refuse_inside(statement, order)
+            if statement.first in ("start", "wait"):
+                raise statement.refuse(f"{statement.first} inside of a body is not supported", "write node", 0)
+            return order
+        if statement.first == "start":
+            order = self.streams.start(statement, name, order)
+        elif started:
+            order = self.streams.wait(statement, name, started, order)
+        else:
+            order = self.streams.add(statement, name, order)
+        self.orders.append((statement, order))
+        return order
 
     def sequence(self, mark: str) -> tuple[int, ...]:
         """Return the tensors with a mark, in the order of the lines or of the statement. spec: X3.8"""

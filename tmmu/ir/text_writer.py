@@ -144,3 +144,7 @@ def _node(word: str, node: Node, names: list[str]) -> Iterator[str]:
         yield str(node.phase)
     if node.opaque:
         yield "opaque"
+    if node.stream:
+        yield f"on {_name(node.stream)}"
+    if node.after:
+        yield " ".join(("after", *map(_name, node.after)))

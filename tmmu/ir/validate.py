@@ -2,7 +2,7 @@
 
 Indices are assumed to be in range (`tmmu.ir.columns` checks a file's). Checked are names, sizes, the writers of
 tensors, the nesting of bodies and the scopes of values, and that views, alias groups and in-place hints can be granted.
-`tmmu.ir.order` checks the order of the nodes. spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6
+`tmmu.ir.order` checks the order of the nodes. spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6, X3.11
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def validate_model(model: Model) -> None:
         if tensor.fixed_offset is not None:
             _check_fixed(tensor, tensor.fixed_offset)
     _check_bodies(model)
+    _check_streams(model)
     _check_writers(model)
     _check_scopes(model)
     _check_sharing(model)
@@ -144,6 +145,27 @@ def _check_bodies(model: Model) -> None:
     if (twice := _repeated([f"{body.owner} {body.attribute}" for body in model.bodies[1:]])) is not None:
         name = model.nodes[int(twice.split()[0])].name
         raise _bad("INVALID_IR", f"node {name!r}", "two bodies have the same attribute name", "rename one")
+
+
+def _check_streams(model: Model) -> None:
+    """Check that all nodes of the main graph state a stream, or none, and wait only for nodes of the main graph.
+
+    spec: X3.11, X5.5
+    """
+    if not model.has_streams and not any(attribute_values(model.nodes, "after")):
+        return
+    main = {node.name for node in model.nodes if node.body == MAIN}
+    for node in model.nodes:
+        place = f"node {node.name!r}"
+        if bool(node.stream) != (node.body == MAIN) or "\0" in node.stream:
+            what = "it has no stream, and others do" if node.body == MAIN else "it is inside of a body and has a stream"
+            raise _bad("INVALID_IR", place, what, "give each node of the main graph a stream, or none")
+        if (node.after and node.body != MAIN) or len(set(node.after)) != len(node.after):
+            raise _bad("INVALID_IR", place, "it is inside of a body, or waits twice for a node", "drop the wait")
+        for name in node.after:
+            if name not in main:
+                what = f"it waits for {name!r}, which is not a node of the main graph"
+                raise _bad("INVALID_IR", place, what, "wait for a node of the main graph")
 
 
 def _check_writers(model: Model) -> None:

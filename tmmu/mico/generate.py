@@ -80,7 +80,8 @@ def generate(
         The answer of `prove` is not PROVED.
     TmmuError
         CONTRACT_VIOLATION without `prove`; REPLAY_DIVERGENCE for a plan of another model; INVALID_IR for an operator
-        without a kernel or for missing weights; MODE_VIOLATION for a plan that is not for inference.
+        without a kernel or for missing weights; MODE_VIOLATION for a plan that is not for inference, or that has
+        several streams.
 
     Notes
     -----
@@ -92,6 +93,7 @@ def generate(
     options = CodeOptions() if options is None else options
     names = options.names
     check_folder(folder)
+    check_streams(plan)
     read = hash_file(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
@@ -118,6 +120,14 @@ def _check_membership(plan: Plan) -> None:
             "MODE_VIOLATION", f"it is the program {plan.membership.program} of a plan set", place="the plan",
             fix="give the folder of the set", mode="inference",
         )  # fmt: skip
+
+
+def check_streams(plan: Plan, place: str = "the plan") -> None:
+    """Refuse a plan whose steps may overlap: the C runs them one after another. spec: X6.8"""
+    if len(plan.allocation.streams) > 1:
+        what = f"its steps run on {len(plan.allocation.streams)} streams, and C runs them one after another"
+        fix = "plan the model without streams, which needs no more bytes"
+        raise TmmuError("MODE_VIOLATION", what, place=place, fix=fix, mode="streams")
 
 
 def hash_file(path: str) -> bytes:

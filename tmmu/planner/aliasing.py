@@ -24,6 +24,7 @@ from tmmu.planner.arenas import permitted
 from tmmu.planner.fixed import RequestedPlace, add_fixed
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.problem import AllocationProblem, Choices, find_conflicts
+from tmmu.planner.streams.steps import StepOrder
 
 NO_TENSOR = -1
 
@@ -59,12 +60,22 @@ class _Classes:
     The facts of a class are stored at its root, and only if there are hints.
     """
 
-    def __init__(self, program: ModelProgram, live: Liveness, mode: str, donated: frozenset[int]) -> None:
+    def __init__(
+        self,
+        program: ModelProgram,
+        live: Liveness,
+        mode: str,
+        donated: frozenset[int],
+        order: StepOrder | None = None,
+    ) -> None:
         self.parent: MutableSequence[int] = pack_integers(range(len(program.tensors)), "i")
         self.joined = False
         self.is_hinted = any(attribute_values(program.model.nodes, "in_place"))
         if not self.is_hinted:
             return
+        self.order = order
+        # With streams: the last step on each stream that accesses the class.
+        self.last: list[dict[int, int]] = [] if order is None else _last_on_streams(program, order)
         self.death = list(live.death)
         self.alignment = list(attribute_values(program.tensors, "alignment"))
         retained = mode != "inference"
@@ -95,6 +106,24 @@ class _Classes:
         self.death[into] = max(self.death[into], self.death[other])
         self.alignment[into] = max(self.alignment[into], self.alignment[other])
         self.kept[into] = self.kept[into] or self.kept[other]
+        if self.last:
+            for stream, step in self.last[other].items():
+                self.last[into][stream] = max(step, self.last[into].get(stream, step))
+
+    def overlaps(self, t: int, step: int) -> bool:
+        """Return whether a step of another stream may access the class of root `t` while `step` runs. spec: X6.4"""
+        if self.order is None:
+            return False
+        return any(other != step and not self.order.is_before(other, step) for other in self.last[t].values())
+
+
+def _last_on_streams(program: ModelProgram, order: StepOrder) -> list[dict[int, int]]:
+    """Return for each tensor the last step on each stream that accesses it. O(accesses)."""
+    found: list[dict[int, int]] = [{} for _ in program.tensors]
+    for s, (reads, writes) in enumerate(zip(program.steps.reads, program.steps.writes, strict=True)):
+        for t in (*reads, *writes):
+            found[t][int(order.stream[s])] = s
+    return found
 
 
 def form_storages(
@@ -105,18 +134,19 @@ def form_storages(
     in_place: bool = True,
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, RequestedPlace] | None = None,
+    order: StepOrder | None = None,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
     `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the places at which they
-    must begin. Raises INVALID_IR for an alias group that spans arenas, and for two tensors that must not alias but do;
-    also the errors of `add_fixed`.
+    must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an alias group that spans
+    arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
     """
     fixed = fixed or {}
     tensors, model = program.tensors, program.model
     arena = permitted.permitted_arenas(program, arenas, policy)
     index = {tensor.name: t for t, tensor in enumerate(tensors)} if model.bindings.donated else {}
-    classes = _Classes(program, live, mode, frozenset(index[name] for name in model.bindings.donated))
+    classes = _Classes(program, live, mode, frozenset(index[name] for name in model.bindings.donated), order)
     shares, of = [Shares.NONE] * len(tensors), [NO_TENSOR] * len(tensors)
     _join_groups(tensors, arena, classes, shares, of)
     for t, view in rows_with(tensors, "view", None):
@@ -224,6 +254,8 @@ def _decide_hints(
                 reason = f"the operand is kept: {classes.kept[x]}"
             elif classes.death[x] > s:
                 reason = "the operand's bytes are still needed"
+            elif classes.overlaps(x, s):
+                reason = "a step of another stream may still use the operand's bytes"
             elif x in written:
                 reason = "another result of the step has the operand's bytes"
             elif any(t != operand and _overlap(tensors, window, t, operand) for t in read[x]):

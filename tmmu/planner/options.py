@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import EFFORT_END, LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, FixedByte, Model, Phase
+from tmmu.planner.streams.assignment import StreamAssignment
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class PlanOptions:
     fixed
         The offsets at which tensors must begin, in addition to those that the model states: a byte, or the name of an
         arena and a byte. The arena must be named if several may hold the tensor.
+    streams
+        The streams of the nodes of a model that states none.
     """
 
     mode: str = "inference"
@@ -57,6 +60,7 @@ class PlanOptions:
     effort: int | None = None
     symbolic: bool = False
     fixed: Mapping[str, FixedByte] = field(default_factory=dict)
+    streams: StreamAssignment | None = None
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -116,6 +120,8 @@ def check_options(options: PlanOptions, model: Model) -> None:
         raise TmmuError("INVALID_BINDING", what, fix="drop it, or choose --layout packed", binding="effort")
     if options.symbolic:
         _check_symbolic(options, model)
+    if model.has_streams or options.streams is not None:
+        _check_streams(options, model)
     if options.effort is not None and not 0 <= options.effort < EFFORT_END:
         fix = f"give a number below {EFFORT_END}"
         raise TmmuError("INVALID_BINDING", f"the effort is {options.effort}", fix=fix, binding="effort")
@@ -133,6 +139,20 @@ def _check_symbolic(options: PlanOptions, model: Model) -> None:
     else:
         return
     raise TmmuError("INVALID_BINDING", what, place=f"model {model.name!r}", fix=fix, binding="symbolic")
+
+
+def _check_streams(options: PlanOptions, model: Model) -> None:
+    """Raise INVALID_BINDING for options that place steps one after another, for a model whose steps have streams.
+
+    spec: X6.5
+    """
+    if options.order != "given":
+        binding, what = "order", f"the order {options.order} moves steps, and streams keep theirs"
+    elif options.effort is not None:
+        binding, what = "effort", "the search takes steps to run one after another, and these have streams"
+    else:
+        return
+    raise TmmuError("INVALID_BINDING", what, place=f"model {model.name!r}", fix=f"drop --{binding}", binding=binding)
 
 
 def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:

@@ -31,6 +31,11 @@ from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
+from tmmu.planner.streams import program
+from tmmu.planner.streams.assignment import assign_streams
+from tmmu.planner.streams.program import StreamColumns
+from tmmu.planner.streams.steps import StepOrder
+from tmmu.planner.streams.storages import StoragePrecedence, order_storages
 from tmmu.plans import columns as table
 from tmmu.plans.allocation import Allocation, Arena, state_base_alignments
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
@@ -76,6 +81,7 @@ class PreparedModel:
     steps: table.Steps
     bodies: table.Bodies
     must_not_alias: tuple[tuple[int, int], ...]
+    streams: tuple[str, ...]
     sizes: Envelope | None
     fixed_at: dict[str, int]
 
@@ -151,20 +157,29 @@ def prepare_model(
     written = ir_columns.to_object(model)
     ir_hash = canonical.digest(written)
     ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
+    if options.streams is not None:
+        ordered = assign_streams(ordered, options.streams)
     if ordered is not model:
         written = ir_columns.to_object(ordered)
     written = _needed_columns(written)
     run = build_program(ordered)
     check_mutations(run, mode)
+    streams = program.state_streams(run)
+    order_of_steps = None if streams is None else streams.order()
+    if order_of_steps is not None:
+        program.check_model_races(run, order_of_steps)
     live = liveness.analyze(run, mode)
     requested = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
     staying = {t: place for t, place in requested.items() if run.tensors[t].name not in shared}
-    alias = aliasing.form_storages(run, live, arenas, mode, in_place, policy, staying)
+    alias = aliasing.form_storages(run, live, arenas, mode, in_place, policy, staying, order_of_steps)
+    problem = replace(alias.storages, address_token=options.address_token)
+    if order_of_steps is not None:
+        problem = replace(problem, order=_order_storages(run, alias, problem, order_of_steps))
     dtypes, tensors = _tensors(run, live, alias, written, mode)
     return PreparedModel(
-        model, arenas, policy, options, ir_hash,
-        replace(alias.storages, address_token=options.address_token), alias.refused,
-        _ops(written), dtypes, tensors, _steps(run, written["nodes"]), _bodies(run), ordered.must_not_alias,
+        model, arenas, policy, options, ir_hash, problem, alias.refused,
+        _ops(written), dtypes, tensors, _steps(run, written["nodes"], streams), _bodies(run), ordered.must_not_alias,
+        () if streams is None else streams.names,
         envelope.build_envelope(
             run.tensors, ordered.bindings.ranges, options.replan_policy, symbolic=options.symbolic
         ),
@@ -176,14 +191,14 @@ def assemble_plan(prepared: PreparedModel, layout: str, found: Solution) -> Plan
     """Return the plan of a prepared model whose problem has this solution. `layout` is the layout that was used."""
     problem, options, model = prepared.problem, prepared.options, prepared.model
     storages = _storages(problem, found)
-    usage = _usage(problem, storages, found, max(1, len(prepared.steps)))
     placed = tuple(
         Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
     )
     allocation = Allocation(
         placed, storages, prepared.must_not_alias, prepared.ops, prepared.dtypes, prepared.tensors, prepared.steps,
-        prepared.bodies, model.unproduced,
+        prepared.bodies, model.unproduced, prepared.streams,
     )  # fmt: skip
+    usage = _usage(problem, allocation, found)
     uses = tuple(map(ArenaUse.of, prepared.arenas))
     return Plan(
         state_base_alignments(allocation),
@@ -215,9 +230,13 @@ def _needed_columns(written: dict[str, Any]) -> dict[str, Any]:
     return found | {name: written[name] for name in ("dtypes", "ops")}
 
 
-def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution, steps: int) -> tuple[Usage, ...]:
-    """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each."""
+def _usage(problem: AllocationProblem, allocation: Allocation, found: Solution) -> tuple[Usage, ...]:
+    """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each.
+
+    With streams the slots are minimal if an antichain has as many storages. spec: X5.10
+    """
     result = []
+    storages, steps = allocation.storages, max(1, len(allocation.steps))
     for a, (peak, at_peak) in enumerate(compute_peaks(storages, len(problem.arenas), steps)):
         here = storages.arena == a
         count = live_at_each_step(storages.birth[here], storages.death[here] + 1, np.int64(1), steps)
@@ -231,8 +250,13 @@ def _usage(problem: AllocationProblem, storages: table.Storages, found: Solution
         )
         most, opened = int(count.max()), found.slots.arena.count(a)
         minimal = opened == most and not joined
+        antichain = None
+        if problem.order is not None:
+            shown = sorted(found.slots.antichains[a])
+            minimal = opened == len(shown) > 0 and program.is_antichain_of_plan(allocation, shown)
+            antichain = tuple(shown) if minimal else None
         fullest = int(count.argmax())  # the first step that has the most
-        result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal))
+        result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal, antichain))
     return tuple(result)
 
 
@@ -276,12 +300,22 @@ def _ops(written: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((domain, op) for domain, op in written["ops"])
 
 
-def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
+def _order_storages(
+    run: ModelProgram, alias: Aliasing, problem: AllocationProblem, order: StepOrder
+) -> StoragePrecedence:
+    """Return the order of the storages under an order of steps. O((accesses + storages) x streams)."""
+    accesses = program.accesses_of_steps(run.steps.reads, run.steps.writes)
+    storage = np.asarray(alias.storage)[accesses.tensor]
+    return order_storages(order, (storage, accesses.step), np.asarray(problem.birth), np.asarray(problem.death))
+
+
+def _steps(run: ModelProgram, nodes: dict[str, Any], streams: StreamColumns | None) -> table.Steps:
     """Return the steps as columns. Without bodies and scratch they are the nodes as written. spec: O1.7"""
     steps, names = run.steps, Names(nodes["name"], len(run.model.nodes))
     if run.is_plain:
         whole = build_column(np.full(len(steps), table.PARTS.index(NodePart.WHOLE)), np.uint8)
-        return table.Steps(names, nodes["op"], whole, nodes["body"], *map(nodes.__getitem__, table.Steps.BOUNDED))
+        bounded = map(nodes.__getitem__, table.Steps.BOUNDED)
+        return table.Steps(names, nodes["op"], whole, nodes["body"], *bounded, *program.stream_columns(streams))
     part = {p: i for i, p in enumerate(table.PARTS)}
     return table.Steps(
         Names.of([names[n] for n in steps.node]),
@@ -289,6 +323,7 @@ def _steps(run: ModelProgram, nodes: dict[str, Any]) -> table.Steps:
         build_column([part[p] for p in steps.part], np.uint8),
         build_column(steps.body, np.uint32),
         *(found for name in table.Steps.LISTS for found in flatten_rows(getattr(steps, name))),
+        *program.stream_columns(streams),
     )
 
 

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from tmmu.core.columns import NONE, pack_integers
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
+from tmmu.planner.streams.program import order_of_plan
+from tmmu.planner.streams.storages import StoragePrecedence
 from tmmu.plans.sections import Plan, arena_configurations
 
 Choices = tuple[int, ...]
@@ -38,7 +40,8 @@ class AllocationProblem:
     `uses` counts reads and writes by steps; it is empty unless some storage has several `choices`. `conflicts` maps a
     storage to those that may never share a byte with it (T5). The layout `hashed` derives addresses from
     `address_token`. A `fixed` storage has one choice, and must begin at its offset. `gaps` are ranges of steps (first,
-    last), within a storage's life and in order, when others may use its bytes.
+    last), within a storage's life and in order, when others may use its bytes. If steps have several streams, `order`
+    is the order of storages: one may take the bytes of those that are before it. Without it lifetimes decide.
     """
 
     arenas: tuple[ArenaConfiguration, ...]
@@ -55,6 +58,7 @@ class AllocationProblem:
     address_token: Token | None = None
     fixed: dict[int, Fixed] = field(default_factory=dict)
     gaps: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    order: StoragePrecedence | None = None
 
     def __len__(self) -> int:
         return len(self.bytes)
@@ -111,4 +115,5 @@ def problem_of_plan(plan: Plan) -> AllocationProblem:
         fixed={
             k: Fixed(int(s.offset[k]), name) for k, name in zip(storage, names, strict=True) if name in asked
         },
+        order=order_of_plan(plan.allocation),
     )  # fmt: skip

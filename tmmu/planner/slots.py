@@ -1,9 +1,10 @@
 """Logical slots: a linear scan over storages by birth, each taking the lowest free slot (001 AssignLogicalSlots_v1).
 
 Lifetimes are intervals, so their conflict graph is an interval graph: the scan uses exactly the maximum number of
-storages live at once, and no assignment can use fewer. A slot is as large as its largest storage, and as strictly
-aligned as its strictest. `linear_scan` in `proofs/proving/kernel/Scan.v` is the same rule, and is
-proved. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1, V6.15
+storages live at once, and no assignment can use fewer. If steps have several streams, slots are chains of the order of
+storages instead. A slot is as large as its largest storage, and as strictly aligned as its strictest. `linear_scan` in
+`proofs/proving/kernel/Scan.v` is the same rule, and is proved.
+spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1, V6.15
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 
 from tmmu.core.columns import build_column, pack_integers
 from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.streams.chains import assign_chains, find_largest
+from tmmu.planner.streams.storages import StoragePrecedence
 from tmmu.plans.sections import Plan
 
 MoveObserver = Callable[..., Any]
@@ -28,13 +31,15 @@ MoveObserver = Callable[..., Any]
 class SlotAssignment:
     """The slot of each storage, numbered over all arenas, and each slot's arena, bytes and alignment.
 
-    Slots of one arena are consecutive and in the order in which they were opened.
+    Slots of one arena are consecutive and in the order in which they were opened. `antichains` is empty unless steps
+    have several streams: then it lists storages of each arena of which none is before another, as many as possible.
     """
 
     slot: Sequence[int]
     arena: list[int]
     bytes: list[int]
     alignment: list[int]
+    antichains: tuple[list[int], ...] = ()
 
     def arena_of_storages(self) -> list[int]:
         """Return the arena of each storage: that of its slot."""
@@ -52,11 +57,19 @@ def assign_slots(problem: AllocationProblem, arena: list[int], observer: MoveObs
 
     `arena` is the arena of each storage. Ties are broken by name (code points order as UTF-8 bytes do). `observer` is
     called with each move in arenas that reuse bytes and have no conflicts. O(storages x log storages) without
-    conflicts; memory O(storages).
+    conflicts; memory O(storages). With an order of storages the cost is that of `assign_chains`.
     """
     slot = pack_integers([0], "i") * len(problem)
     slot_arena: list[int] = []
+    antichains: list[list[int]] = []
     for a, members in enumerate(problem.members(arena)):
+        if problem.order is not None:
+            opened, antichain = _assign_ordered(
+                problem, problem.order, members, problem.arenas[a].reuse, len(slot_arena), slot
+            )
+            antichains.append(antichain)
+            slot_arena.extend([a] * opened)
+            continue
         is_observed = problem.arenas[a].reuse and problem.conflicts.keys().isdisjoint(members)
         scanned = observer if is_observed else None
         if scanned is not None:
@@ -73,7 +86,43 @@ def assign_slots(problem: AllocationProblem, arena: list[int], observer: MoveObs
     np.maximum.at(sizes, rows, build_column(problem.bytes, np.uint64))
     alignments = np.array([problem.arenas[a].alignment for a in slot_arena], np.uint64)
     np.maximum.at(alignments, rows, build_column(problem.alignment, np.uint64))
-    return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
+    return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist(), tuple(antichains))
+
+
+def _assign_ordered(
+    problem: AllocationProblem,
+    order: StoragePrecedence,
+    members: Sequence[int],
+    reuse: bool,
+    first: int,
+    slot: array[int],
+) -> tuple[int, list[int]]:
+    """Write the slot of each member, numbered from `first`, into `slot`; return how many there are, and an antichain.
+
+    Storages without bytes have slots as all others, but show nothing: the antichain has only storages with bytes.
+    spec: X5.10, X5.11, X6.9
+    """
+    sequence = _sort_storages(problem, members)
+    if not reuse:
+        for number, k in enumerate(sequence):
+            slot[k] = first + number
+        is_shown = all(problem.bytes[k] for k in members) and _live_together(problem, members)
+        return len(members), [*members] if is_shown else []
+    at = {k: i for i, k in enumerate(members)}
+    conflicts = {at[k]: {at[o] for o in problem.conflicts[k] if o in at} for k in members if k in problem.conflicts}
+    found = assign_chains(order.part(members), [at[k] for k in sequence], conflicts)
+    for k in members:
+        slot[k] = first + found.slot[at[k]]
+    shown = [members[i] for i in found.antichain]
+    if not all(problem.bytes[k] for k in shown):
+        filled = [k for k in members if problem.bytes[k]]
+        shown = [filled[i] for i in find_largest(order.part(filled))]
+    return found.slots, shown
+
+
+def _live_together(problem: AllocationProblem, members: Sequence[int]) -> bool:
+    """Return whether all storages are live at one step. None of them is then before another. O(n)."""
+    return max((problem.birth[k] for k in members), default=0) <= min((problem.death[k] for k in members), default=0)
 
 
 def _sort_storages(problem: AllocationProblem, members: Sequence[int]) -> array[int]:

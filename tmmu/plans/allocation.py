@@ -13,7 +13,7 @@ import numpy as np
 
 from tmmu.core.columns import U64, Names
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plans.columns import Bodies, Steps, Storages, Tensors
+from tmmu.plans.columns import Bodies, Steps, Storages, Tensors, Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ class Allocation(Placement):
     """The steps of a plan, its tensors and their sharing, and the place of each storage.
 
     `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.core.dtypes`. `must_not_alias` are pairs of tensor rows.
-    `unproduced` are optional outputs that no step reads and that have no shape (T9).
+    `unproduced` are optional outputs that no step reads and that have no shape (T9). `streams` are the names of the
+    streams that steps run on; without any, all steps run one after another (X5).
     """
 
     ops: tuple[tuple[str, str], ...]
@@ -92,6 +93,12 @@ class Allocation(Placement):
     steps: Steps
     bodies: Bodies
     unproduced: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+
+    @property
+    def waits(self) -> Waits:
+        """The direct waits of steps for other steps, as two columns."""
+        return self.steps.waits()
 
     @property
     def last_step(self) -> int:

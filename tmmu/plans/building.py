@@ -39,13 +39,18 @@ class StatedTensor(NamedTuple):
 
 
 class StatedStep(NamedTuple):
-    """A step as declared, with the rows of the tensors that it accesses; `changes` are among the writes."""
+    """A step as declared, with the rows of the tensors that it accesses; `changes` are among the writes.
+
+    `stream` is "" without streams, and `after` are the steps that it waits for directly.
+    """
 
     name: str
     op: tuple[str, str]
     part: NodePart
     access: Access
     changes: tuple[int, ...]
+    stream: str = ""
+    after: tuple[int, ...] = ()
 
 
 class Location(NamedTuple):
@@ -71,6 +76,7 @@ class _OpenNode(NamedTuple):
     enter: int
     outer: int
     mine: list[int]
+    stream: str
 
 
 class AllocationBuilder:
@@ -78,7 +84,8 @@ class AllocationBuilder:
 
     Steps are added in execution order by `step`. A node with bodies is added by `begin`, then the steps of its first
     body, for each further body `arm` and its steps, then `end`. Names of steps, tensors and bodies must be unique: the
-    caller ensures it, and the gate refuses a plan with duplicate names.
+    caller ensures it, and the gate refuses a plan with duplicate names. `place_on_stream` gives the step that was added
+    last a stream.
     """
 
     def __init__(self) -> None:
@@ -113,7 +120,18 @@ class AllocationBuilder:
     ) -> None:  # fmt: skip
         """Add the next step."""
         access = Access(self._body, tuple(reads), tuple(writes))
-        self.steps.append(StatedStep(name, op, part, access, tuple(changes)))
+        stream = self._open[-1].stream if self._open else ""
+        self.steps.append(StatedStep(name, op, part, access, tuple(changes), stream))
+
+    def place_on_stream(self, stream: str, after: Sequence[int] = ()) -> None:
+        """Put the step that was added last on a stream, to begin when the steps `after` have ended.
+
+        A node with bodies is put there as a whole. spec: X5.1, X5.5
+        """
+        last = self.steps[-1]
+        self.steps[-1] = last._replace(stream=stream, after=tuple(sorted(after)))
+        if last.part is NodePart.ENTER:
+            self._open[-1] = self._open[-1]._replace(stream=stream)
 
     def begin(
         self, name: str, op: tuple[str, str], reads: Sequence[int], formals: Sequence[int], *,
@@ -121,7 +139,7 @@ class AllocationBuilder:
     ) -> None:  # fmt: skip
         """Enter a node, which writes `formals`, and its first body. spec: T8.1, X4.1"""
         self.step(name, op, reads, formals, changes, NodePart.ENTER)
-        self._open.append(_OpenNode(name, op, len(self.steps) - 1, self._body, []))
+        self._open.append(_OpenNode(name, op, len(self.steps) - 1, self._body, [], self.steps[-1].stream))
         self._add_body(body, iterates, exclusive)
 
     def arm(self, body: str | None = None) -> None:
@@ -137,6 +155,7 @@ class AllocationBuilder:
             self._arms[b] = self._arms[b]._replace(leave=len(self.steps))
         self._body = node.outer
         self.step(node.name, node.op, reads, writes, changes, NodePart.LEAVE)
+        self.steps[-1] = self.steps[-1]._replace(stream=node.stream)
 
     def _add_body(self, given: str | None, iterates: bool, exclusive: bool) -> None:
         node = self._open[-1]
@@ -163,6 +182,8 @@ class AllocationBuilder:
         table, storage = _form_storages(tensors, locations, live)
         lists = ([s.access.reads for s in steps], [s.access.writes for s in steps], [s.changes for s in steps])
         u8, u32, u64 = np.uint8, np.uint32, np.uint64
+        streams, on = number_values([s.stream for s in steps if s.stream])
+        ordered = (build_column(on, u32), *flatten_rows([s.after for s in steps])) if streams else ()
         return Allocation(
             tuple(self.arenas), table, tuple(self.apart), tuple(ops), tuple(types),
             Tensors(
@@ -180,14 +201,14 @@ class AllocationBuilder:
                 Names.of([s.name for s in steps]), build_column(op, u32),
                 build_column([PARTS.index(s.part) for s in steps], u8),
                 build_column([s.access.body for s in steps], u32),
-                *(rows for listed in lists for rows in flatten_rows(listed)),
+                *(rows for listed in lists for rows in flatten_rows(listed)), *ordered,
             ),
             Bodies(
                 Names.of(list(self.bodies)), build_column([NONE, *(a.parent for a in arms[1:])], u32),
                 _or_none([a.enter for a in arms]), _or_none([a.leave for a in arms]),
                 build_column([a.iterates for a in arms], u8), build_column([a.exclusive for a in arms], u8),
             ),
-            tuple(self.unproduced),
+            tuple(self.unproduced), tuple(streams),
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ spec: P1.2, P2.2, R2.4, M3.8
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from tmmu.core.fields import (
@@ -23,6 +24,7 @@ from tmmu.core.fields import (
     read_record,
 )
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
+from tmmu.plans.allocation import Allocation, Placement
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
 
@@ -32,41 +34,62 @@ REQUIRED = {"peak_step": "peak_live_bytes", "max_live_step": "max_live", "minima
 """A claim and the claim that it needs: a step needs its maximum, and minimal slots need their number."""
 
 
-def read_claims(value: Any, slots: Slots | None, arenas: Sequence[str], last_step: int) -> Claims:
-    """Read the section from a decoded object; the slots have been read already."""
+def read_claims(value: Any, slots: Slots | None, of: Placement) -> Claims:
+    """Read the section from a decoded object; the slots, and the placement that it is about, have been read already."""
     value = check_keys(value, ("usage",), "claims", ("slots", "configuration"))
-    usage = read_entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, last_step))
+    arenas = [arena.name for arena in of.arenas]
+    has_streams = isinstance(of, Allocation) and bool(of.streams)
+    usage = read_entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, of, has_streams))
+    if slots is None and any(used.antichain is not None for used in usage):
+        raise plan_error("claims.usage", "an antichain shows that slots are minimal, and claims.slots is absent")
     if len(usage) != len(arenas):
         raise plan_error("claims.usage", f"expected {len(arenas)} entries, one for each arena, got {len(usage)}")
     given = value.get("configuration")
     return Claims(usage, slots, None if given is None else _configuration(given, arenas))
 
 
-def _usage(value: Any, place: str, last_step: int) -> Usage:
+def _usage(value: Any, place: str, of: Placement, has_streams: bool) -> Usage:
+    """Read the claims about one arena; exactly a plan with streams shows minimal slots by an antichain. spec: X5.10"""
+
     def step(item: Any, at: str) -> int:
-        return check_integer(item, at, last_step + 1)
+        return check_integer(item, at, of.last_step + 1)
+
+    def antichain(item: Any, at: str) -> tuple[int, ...]:
+        return read_entries(item, at, lambda row, place: check_integer(row, place, len(of.storages)))
 
     readers = dict.fromkeys(OPTIONAL, check_integer) | {
         "peak_step": step,
         "max_live_step": step,
         "minimal": check_boolean,
+        "antichain": antichain,
     }
     found = read_record(readers, value, place, OPTIONAL)
-    for name, of in REQUIRED.items():
-        if found.get(name) not in (None, False) and of not in found:
-            raise plan_error(f"{place}.{name}", f"this claim needs {of}, which is not claimed")
+    for name, needed in REQUIRED.items():
+        if found.get(name) not in (None, False) and needed not in found:
+            raise plan_error(f"{place}.{name}", f"this claim needs {needed}, which is not claimed")
+    if ("antichain" in found) != (has_streams and found["minimal"]):
+        what = "expected an antichain exactly if a plan with streams claims that slots are minimal"
+        raise plan_error(f"{place}.antichain", what)
+    listed = found.get("antichain", ())
+    if any(a >= b for a, b in pairwise(listed)):
+        raise plan_error(f"{place}.antichain", "expected ascending storages, each once")
     return Usage(**found)
 
 
 def claims_object(claims: Claims) -> dict[str, Any]:
     """Convert the section to an object for a file, without the table of slots."""
     found: dict[str, Any] = {
-        "usage": [{name: x for name, x in used._asdict().items() if x is not None} for used in claims.usage]
+        "usage": [{name: _plain(x) for name, x in used._asdict().items() if x is not None} for used in claims.usage]
     }
     if claims.configuration is not None:
         uses = [{**use._asdict(), "roles": [str(role) for role in use.roles]} for use in claims.configuration.uses]
         found["configuration"] = {"arenas": uses, **_policy_object(claims.configuration.policy)}
     return found
+
+
+def _plain(value: Any) -> Any:
+    """Return a claim as a file holds it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def arena_config_object(arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> dict[str, Any]:

@@ -6,11 +6,13 @@ flat index column each, with `n + 1` bounds (compressed sparse rows).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from tmmu.core.columns import U8, U32, U64, Names, Table
+import numpy as np
+
+from tmmu.core.columns import U8, U32, U64, Names, Table, build_column
 from tmmu.core.dims.table import Row
 from tmmu.core.vocabulary import NodePart, Role, Shares
 
@@ -74,12 +76,24 @@ class Slots(Table):
     of: U32
 
 
+class Waits(NamedTuple):
+    """Direct waits as two columns, ascending: step `step[k]` begins when step `after[k]` has ended."""
+
+    step: U32
+    after: U32
+
+
+def _build_empty() -> U32:
+    return build_column([], np.uint32)
+
+
 @dataclass(frozen=True, eq=False)
 class Steps(Table):
     """A row for each step: its node, operation, part and body, and the tensors it reads, writes and mutates.
 
     `op` indexes the plan's `ops`. The tensors that step `s` reads are `reads[reads_at[s]:reads_at[s + 1]]`; the same
-    holds for `writes` and `mutates` (a subset of the writes).
+    holds for `writes`, for `mutates` (a subset of the writes), and for the earlier steps `after` that have ended before
+    `s` begins. `stream` indexes the plan's `streams`. The columns of streams are empty in a plan without streams (X5).
     """
 
     node: Names
@@ -92,14 +106,23 @@ class Steps(Table):
     writes: U32
     mutates_at: U32
     mutates: U32
+    stream: U32 = field(default_factory=_build_empty)
+    after_at: U32 = field(default_factory=_build_empty)
+    after: U32 = field(default_factory=_build_empty)
 
     LISTS: ClassVar[tuple[str, ...]] = ("reads", "writes", "mutates")
     BOUNDED: ClassVar[tuple[str, ...]] = ("reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates")
+    OF_STREAMS: ClassVar[tuple[str, ...]] = ("stream", "after_at", "after")
 
     def listed(self, which: str) -> list[tuple[int, ...]]:
         """Return the tensors that each step reads, writes or mutates, as Python integers. O(steps + accesses)."""
         at, flat = getattr(self, f"{which}_at").tolist(), tuple(getattr(self, which).tolist())
         return [flat[lo:hi] for lo, hi in pairwise(at)]
+
+    def waits(self) -> Waits:
+        """Return the direct waits, in the order of their steps. O(steps + waits)."""
+        counts = self.after_at[1:] - self.after_at[:-1]
+        return Waits(build_column(np.repeat(np.arange(len(counts)), counts), np.uint32), self.after)
 
 
 @dataclass(frozen=True, eq=False)

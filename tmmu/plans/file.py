@@ -42,6 +42,10 @@ def _to_file_value(value: Any) -> Any:
         stated = {f.name: _to_file_value(getattr(value, f.name)) for f in fields(value)}
         if stated.get("symbolic") is False:  # the key is there only if it is true
             del stated["symbolic"]
+        if stated.get("streams") == []:  # of an allocation
+            del stated["streams"]
+        if isinstance(value, Steps) and not len(value.stream):
+            stated = {key: stated[key] for key in stated if key not in Steps.OF_STREAMS}
         return count | stated
     if isinstance(value, tuple):
         return [_to_file_value(item) for item in value]
@@ -127,7 +131,8 @@ def _provenance_hashes(plan: Plan, origin: dict[str, Any], value: dict[str, Any]
         )  # fmt: skip
 
     envelope = [value["envelope"]] if "envelope" in value else []
-    bound = [origin["bindings"], *envelope, *tables, value["claims"]["slots"]]
+    streams = [value["allocation"]["streams"]] if "streams" in value["allocation"] else []
+    bound = [origin["bindings"], *envelope, *tables, *streams, value["claims"]["slots"]]
     found["plan_hash"] = commit(origin["rank"], [origin["replay_token"], *bound])
     found["layout_digest"] = commit(0, bound)
     return found

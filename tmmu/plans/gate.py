@@ -2,11 +2,12 @@
 
 Every key is known, and every key other than a section is present. Every column has its type and its table's length,
 every index is in range, names are unique, and integers are exact. Whether the plan is *right* is not checked. Each
-refusal names the place. spec: P1.1, P1.2, P1.6, P1.7, P2.1, P2.2, R8.1, O1.1
+refusal names the place. spec: P1.1, P1.2, P1.6, P1.7, P2.1, P2.2, R8.1, O1.1, X5.1, X5.6
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -46,7 +47,7 @@ spec: R8.1, R8.2
 SECTIONS = ("claims", "provenance", "shards", "envelope", "set")
 DTYPES: dict[str, Any] = {"U8": np.uint8, "U32": np.uint32, "U64": np.uint64, "Names": Names}
 """The types of columns, by the names under which the tables of `tmmu.plans.columns` declare them."""
-OF_OTHER_LENGTH = {Steps: Steps.LISTS, Shards: Shards.DIMENSIONS, Slots: ("of",)}
+OF_OTHER_LENGTH = {Steps: (*Steps.LISTS, *Steps.OF_STREAMS), Shards: Shards.DIMENSIONS, Slots: ("of",)}
 """Columns whose length is not that of their table; the bounds `_at` are others."""
 ENVELOPE = ("size", "points", "largest_at")
 Rows = TypeVar("Rows", bound=Table)
@@ -136,7 +137,7 @@ def _claims(value: dict[str, Any], of: Allocation | Buffers) -> Claims | None:
         check_index(slots.of, len(slots), "claims.slots.of")
         if len(slots.of) != storages:
             raise plan_error("claims.slots.of", f"expected {storages} rows, one for each storage, got {len(slots.of)}")
-    return read_claims(value["claims"], slots, [arena.name for arena in of.arenas], of.last_step)
+    return read_claims(value["claims"], slots, of)
 
 
 def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
@@ -156,10 +157,11 @@ def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
 
 def read_allocation(value: Any) -> Allocation:
     """Read an allocation, which is complete by itself. spec: P2.1"""
-    names = [f.name for f in fields(Allocation)]
-    value = check_keys(value, names, "allocation")
+    names = [f.name for f in fields(Allocation) if f.name != "streams"]
+    value = check_keys(value, names, "allocation", ["streams"])
     arenas = read_arenas(value["arenas"], "arenas")
-    steps = _steps(value["steps"])
+    streams = check_texts(value["streams"], "streams") if "streams" in value else ()
+    steps = _steps(value["steps"], Steps.OF_STREAMS if "streams" in value else ())
     tensors = read_table(Tensors, value["tensors"], "tensors")
     _unique(tensors.name, "tensors.name")
     storages = read_table(Storages, value["storages"], "storages")
@@ -167,9 +169,11 @@ def read_allocation(value: Any) -> Allocation:
     types = read_entries(value["dtypes"], "dtypes", _dtype)
     ops = read_entries(value["ops"], "ops", _op)
     _check_references(tensors, storages, steps, bodies, len(arenas), len(ops), len(types))
+    if "streams" in value:
+        check_streams(streams, steps)
     return Allocation(
         arenas, storages, _pairs(value["must_not_alias"], len(tensors)), ops, types, tensors, steps, bodies,
-        check_texts(value["unproduced"], "unproduced"),
+        check_texts(value["unproduced"], "unproduced"), streams,
     )  # fmt: skip
 
 
@@ -209,9 +213,14 @@ def _unique(names: Names, place: str) -> None:
         raise plan_error(place, "expected names, got an empty one")
 
 
-def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
-    """Read a table whose columns all have the right type and one length: `rows`, or that of the first column."""
-    types = {f.name: DTYPES[str(f.type)] for f in fields(kind)}
+def read_table(
+    kind: type[Rows], value: Any, place: str, rows: int | None = None, absent: Sequence[str] = ()
+) -> Rows:  # fmt: skip
+    """Read a table whose columns all have the right type and one length: `rows`, or that of the first column.
+
+    Columns that are `absent` have a default.
+    """
+    types = {f.name: DTYPES[str(f.type)] for f in fields(kind) if f.name not in absent}
     value = check_keys(value, list(types), place)
     columns: dict[str, Any] = {}
     for name, dtype in types.items():
@@ -323,15 +332,50 @@ def _envelope(value: Any, tensors: int) -> Envelope:
     return Envelope(value["policy"], ranges, terms, **columns, symbolic="symbolic" in value)
 
 
-def _steps(value: Any) -> Steps:
-    value = dict(check_keys(value, ["count", *(f.name for f in fields(Steps))], "steps"))
+def _steps(value: Any, of_streams: Sequence[str]) -> Steps:
+    """Read the steps, with the columns of streams that a plan with streams has."""
+    absent = [name for name in Steps.OF_STREAMS if name not in of_streams]
+    value = dict(check_keys(value, ["count", *(f.name for f in fields(Steps) if f.name not in absent)], "steps"))
     count = check_integer(value.pop("count"), "steps.count", NONE)
-    steps = read_table(Steps, value, "steps", count)
+    steps = read_table(Steps, value, "steps", count, absent)
     if len(set(zip(steps.node, steps.part.tolist(), strict=True))) != count or "" in set(steps.node):
         raise plan_error("steps.node", "a node's name is empty, or a node is executed twice")
     for name in Steps.LISTS:
         _check_bounds(getattr(steps, f"{name}_at"), count, len(getattr(steps, name)), f"steps.{name}_at")
     return steps
+
+
+def check_streams(streams: Sequence[str], steps: Steps) -> None:
+    """Check that each step is on a declared stream and waits only for earlier steps outside of bodies.
+
+    O(steps + waits). spec: X5.1, X5.5, X5.6
+    """
+    check_distinct(streams, "streams")
+    if not streams or "" in streams or not len(steps):
+        raise plan_error("streams", "expected names of streams, and steps that run on them")
+    _check_length(steps.stream, len(steps), "steps.stream")
+    check_index(steps.stream, len(streams), "steps.stream")
+    _check_bounds(steps.after_at, len(steps), len(steps.after), "steps.after_at")
+    step, after = steps.waits()
+    later = after >= step
+    if later.any():
+        k = int(later.argmax())
+        what = f"it waits for step {int(after[k])}, which is not earlier: events must not form a cycle"
+        raise plan_error(f"steps.after of step {int(step[k])}", what)
+    unsorted = (step[1:] == step[:-1]) & (after[1:] <= after[:-1])
+    if unsorted.any():
+        raise plan_error(f"steps.after of step {int(step[int(unsorted.argmax())])}", "expected ascending steps")
+    enter, leave = (PARTS.index(part) for part in (NodePart.ENTER, NodePart.LEAVE))
+    depth = np.cumsum((steps.part == enter).astype(np.int64)) - np.cumsum(steps.part == leave)
+    is_inside = (depth > 0) & (steps.part != enter) | (depth > 1) | (steps.part == leave)
+    inside = np.flatnonzero(is_inside[1:] & (steps.stream[1:] != steps.stream[:-1]))
+    if len(inside):
+        raise plan_error(f"steps.stream of step {int(inside[0]) + 1}", "streams inside of a body are not supported")
+    bad = is_inside[step] | (depth[after] > 0)
+    if bad.any():
+        k = int(bad.argmax())
+        what = f"it waits for step {int(after[k])}: steps inside of a body neither wait nor are waited for"
+        raise plan_error(f"steps.after of step {int(step[k])}", what)
 
 
 def _check_references(

@@ -86,6 +86,7 @@ def arena_records(plan: Plan) -> list[dict[str, Any]]:
     counts = (
         np.bincount(column, minlength=len(plan.allocation.arenas)).tolist() for column in (tensor_arena, storage_arena)
     )
+    names = plan.allocation.storage_names() if plan.allocation.streams else []
     result = []
     for a, (arena, usage, tensors, storages) in enumerate(
         zip(plan.allocation.arenas, claims.usage, *counts, strict=True)
@@ -113,6 +114,7 @@ def arena_records(plan: Plan) -> list[dict[str, Any]]:
                 "max_live": usage.max_live,
                 "max_live_step": usage.max_live_step,
                 "slot_count_is_minimal": usage.minimal,
+                **({} if usage.antichain is None else {"antichain": [names[k] for k in usage.antichain]}),
                 "slot_bytes": backing[a],
                 "memory_reuse_ratio": None if usage.slots is None else memory_reuse_ratio(usage.slots, tensors),
                 "storage_reuse_ratio": None if usage.slots is None else memory_reuse_ratio(usage.slots, storages),
@@ -166,6 +168,8 @@ def step_records(plan: Plan) -> list[dict[str, Any]]:
     listed = plan.allocation.steps
     names, bodies = plan.allocation.tensors.name.list(), plan.allocation.bodies.name.list()
     lists = [listed.listed(which) for which in listed.LISTS]
+    streams, stream = plan.allocation.streams, listed.stream.tolist()
+    after = listed.listed("after") if streams else []
     return [
         {
             "step": n,
@@ -177,6 +181,7 @@ def step_records(plan: Plan) -> list[dict[str, Any]]:
             "reads": [names[t] for t in reads],
             "writes": [names[t] for t in writes],
             "mutates": [names[t] for t in mutates],
+            **({"stream": streams[stream[n]], "after": [listed.node[k] for k in after[n]]} if streams else {}),
         }
         for n, (node, op, part, body, reads, writes, mutates) in enumerate(
             zip(

@@ -28,7 +28,8 @@ class Usage(NamedTuple):
 
     `footprint` bytes are needed, `peak_live_bytes` are live at `peak_step`. `slots` is the number of its logical slots
     and `max_live` the most storages live at one step, reached at `max_live_step`. `minimal` claims that the two are
-    equal (T5 defines when that is not claimed).
+    equal (T5 defines when that is not claimed). With streams, it claims that the number of slots is that of the
+    storages in `antichain`, of which no two are ordered in time (X5.10).
     """
 
     footprint: int | None = None
@@ -38,6 +39,7 @@ class Usage(NamedTuple):
     max_live: int | None = None
     max_live_step: int | None = None
     minimal: bool = False
+    antichain: tuple[int, ...] | None = None
 
 
 class ArenaUse(NamedTuple):

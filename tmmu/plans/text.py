@@ -3,7 +3,7 @@
 A text states what a person decides: the address of each tensor, its sharing, and the steps. Storages and lifetimes
 follow from these (T1, T2) and are computed here. The result is a plan like any other and goes through the gate.
 `tmmu.plans.text_writer` writes this format; the writer in C is `spec/plan_text.h`.
-spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9
+spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9, X2.10, X2.11, X2.12, X2.13
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from tmmu.core.columns import NONE, Names
 from tmmu.core.dtypes import TYPES, element_alignment
 from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
+from tmmu.core.streams import ORDER_WORDS, WAIT, StreamOrder, StreamReader, find_rows
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import KEPT, AllocationBuilder, MisplacedTensor, StatedTensor, build_storages
@@ -21,11 +22,12 @@ from tmmu.plans.sections import BufferPlan, Claims, Plan, Usage
 
 FORMAT = Format("tmmu-plan-text", 1, "INVALID_PLAN", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "stash", "donated", "align", "type",
-     "view", "inplace", "alias", "changes", "live", "loop", "exclusive", "body", "persistent", "scattered"),
-))  # fmt: skip
+     "view", "inplace", "alias", "changes", "live", "loop", "exclusive", "body", "persistent", "scattered",
+     *ORDER_WORDS),
+), frozenset(ORDER_WORDS))  # fmt: skip
 """The first line of a text plan, and the words that must be quoted if they are names."""
 
-GRAPH = ("step", "begin", "arm", "end")
+GRAPH = ("step", "start", "wait", "begin", "arm", "end")
 STATEMENTS = ("arena", "tensor", "buffer", *GRAPH, "apart", "claim", "unproduced")
 ROLE_WORDS = {str(role): role for role in Role if role is not Role.ACTIVATION}
 FLAGS = {
@@ -65,6 +67,8 @@ class _Builder:
         self.arena_rows: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.nodes: set[str] = set()
+        self.streams = StreamReader("step")
+        self.ended: dict[str, int] = {}  # the step at which each node ends
 
     def plan(self) -> Plan | BufferPlan:
         for statement in self.found["arena"]:
@@ -165,44 +169,100 @@ class _Builder:
         begun: list[TextLine] = []
         for statement in self.found["step"]:
             word = statement.first
-            if word in ("step", "begin"):
-                self.nodes.add(name := statement.new(self.nodes, "step"))
-                op = parse_operator(statement.name("an operator"))
-                reads, writes, changes = self._take_accesses(statement)
-                if word == "step":
-                    self.building.step(name, op, reads, writes, changes)
-                    statement.end()
-                    continue
-                begun.append(statement)
-                words = {"loop": False, "exclusive": False}
-                given = f"{name}/0"
-                for option in statement.words((*words, "body")):
-                    words |= {option: True} if option in words else {}
-                    given = statement.new(self.building.bodies, "body") if option == "body" else given
-                if all(words.values()):
-                    raise statement.refuse(
-                        "branches of a node that iterates cannot be exclusive", "drop one of the two"
-                    )
-                self.building.begin(
-                    name, op, reads, writes, iterates=words["loop"], exclusive=words["exclusive"],
-                    body=self._check_new_body(statement, given), changes=changes,
-                )  # fmt: skip
-                continue
-            if not begun:
-                raise statement.refuse(f"{word} without begin", "write begin before it")
             if word == "arm":
-                given = self.building.next_body
-                given = given if statement.peek() is None else statement.new(self.building.bodies, "body")
-                statement.end()
-                self.building.arm(self._check_new_body(statement, given))
-                continue
-            if (ended := statement.name("a step")) != self.building.opened:
-                raise statement.refuse(f"expected the end of {self.building.opened!r}, got the end of {ended!r}")
-            self.building.end(*self._take_accesses(statement))
-            statement.end()
-            begun.pop()
+                self._arm(statement, begun)
+            elif word == "end":
+                self._end(statement, begun)
+            else:
+                if word in ("start", "wait") and begun:
+                    raise statement.refuse(f"{word} inside of a body is not supported", "write step", 0)
+                self.nodes.add(name := statement.new(self.nodes, "step"))
+                order = {"step": self._step, "start": self._start, "wait": self._wait, "begin": self._begin}[word](
+                    statement, name
+                )
+                if word == "begin":
+                    begun.append(statement)
+                if order.stream:
+                    after = find_rows(statement, order.after, self.ended, self.found["step"])
+                    self.building.place_on_stream(order.stream, after)
+                if word != "begin" and not begun:
+                    self.ended[name] = len(self.building.steps) - 1
         if begun:
             raise begun[-1].refuse("begin without end", "write end NAME", 0)
+        self.streams.end()
+
+    def _step(self, statement: TextLine, name: str) -> StreamOrder:
+        """Read a step and what it waits for."""
+        op = parse_operator(statement.name("an operator"))
+        self.building.step(name, op, *self._take_accesses(statement))
+        return self._add_order(statement, name, self._take_order(statement))
+
+    def _start(self, statement: TextLine, name: str) -> StreamOrder:
+        """Read an asynchronous operation. spec: X5.8"""
+        op = parse_operator(statement.name("an operator"))
+        self.building.step(name, op, *self._take_accesses(statement))
+        return self.streams.start(statement, name, self._take_order(statement))
+
+    def _wait(self, statement: TextLine, name: str) -> StreamOrder:
+        """Read the step that waits for an asynchronous operation. spec: X5.8"""
+        started = self.streams.take_started(statement)
+        self.building.step(name, WAIT, (), ())
+        return self.streams.wait(statement, name, started, self._take_order(statement))
+
+    def _begin(self, statement: TextLine, name: str) -> StreamOrder:
+        """Read the beginning of a node with bodies."""
+        op = parse_operator(statement.name("an operator"))
+        reads, writes, changes = self._take_accesses(statement)
+        words, order = {"loop": False, "exclusive": False}, StreamOrder()
+        given, is_inside = f"{name}/0", bool(self.building.depth)
+        for option in statement.words((*words, "body", *ORDER_WORDS)):
+            words |= {option: True} if option in words else {}
+            given = statement.new(self.building.bodies, "body") if option == "body" else given
+            order = self.streams.take_word(statement, option, order) if option in ORDER_WORDS else order
+        if all(words.values()):
+            raise statement.refuse("branches of a node that iterates cannot be exclusive", "drop one of the two")
+        self.building.begin(
+            name, op, reads, writes, iterates=words["loop"], exclusive=words["exclusive"],
+            body=self._check_new_body(statement, given), changes=changes,
+        )  # fmt: skip
+        return self._add_order(statement, name, order, is_inside)
+
+    def _arm(self, statement: TextLine, begun: list[TextLine]) -> None:
+        """Read the beginning of a further body."""
+        if not begun:
+            raise statement.refuse("arm without begin", "write begin before it")
+        given = self.building.next_body
+        given = given if statement.peek() is None else statement.new(self.building.bodies, "body")
+        statement.end()
+        self.building.arm(self._check_new_body(statement, given))
+
+    def _end(self, statement: TextLine, begun: list[TextLine]) -> None:
+        """Read the end of a node with bodies."""
+        if not begun:
+            raise statement.refuse("end without begin", "write begin before it")
+        if (ended := statement.name("a step")) != self.building.opened:
+            raise statement.refuse(f"expected the end of {self.building.opened!r}, got the end of {ended!r}")
+        self.building.end(*self._take_accesses(statement))
+        statement.end()
+        begun.pop()
+        if not begun:
+            self.ended[ended] = len(self.building.steps) - 1
+
+    def _take_order(self, statement: TextLine) -> StreamOrder:
+        """Take `[on STREAM] [after STEPS]`, which end the line."""
+        found = StreamOrder()
+        for word in statement.words(ORDER_WORDS):
+            found = self.streams.take_word(statement, word, found)
+        return found
+
+    def _add_order(
+        self, statement: TextLine, name: str, order: StreamOrder, is_inside: bool | None = None
+    ) -> StreamOrder:  # fmt: skip
+        """Check the stream of a step, or that a step inside of a body states none; return what it states."""
+        if self.building.depth if is_inside is None else is_inside:
+            self.streams.refuse_inside(statement, order)
+            return order
+        return self.streams.add(statement, name, order)
 
     def _check_new_body(self, statement: TextLine, body: str) -> str:
         """Check that no other body has this name, and return it."""

@@ -7,7 +7,7 @@ refused, naming the column that differs. spec: X2.8
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from itertools import zip_longest
 
@@ -140,6 +140,7 @@ def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
             owned.setdefault(enter, []).append(b)
     opened: list[tuple[str, list[int], int]] = []  # a node, its bodies, and which of them is being written
     lists = zip(*(steps.listed(which) for which in steps.LISTS), strict=True)
+    ordered = _orders(body)
     rows = zip(steps.node, steps.op.tolist(), steps.part.tolist(), steps.body.tolist(), lists, strict=True)
     for s, (node, op, p, b, (reads, writes, mutates)) in enumerate(rows):
         part = PARTS[p]
@@ -161,7 +162,23 @@ def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
             words = ("loop",) * bool(bodies.iterates[first]) + ("exclusive",) * bool(bodies.exclusive[first])
             named = _body_name(bodies.name[first], node, 0)
             line = (*line, *words, *(("body", *named) if named else ()))
-        yield " ".join(line)
+        yield " ".join((*line, *ordered(s)))
+
+
+def _orders(body: Allocation) -> Callable[[int], tuple[str, ...]]:
+    """Return a function that gives the stream and the waits of a step in words: none for one inside of a body."""
+    if not body.streams:
+        return lambda _: ()
+    steps, streams = body.steps, [_name(name) for name in body.streams]
+    nodes, after = [_name(node) for node in steps.node], steps.listed("after")
+
+    def words(s: int) -> tuple[str, ...]:
+        if steps.body[s] != MAIN or PARTS[steps.part[s]] is NodePart.LEAVE:
+            return ()
+        waits = ("after", *(nodes[other] for other in after[s])) if after[s] else ()
+        return ("on", streams[steps.stream[s]], *waits)
+
+    return words
 
 
 def _body_name(name: str, owner: str, place: int) -> tuple[str, ...]:

@@ -191,7 +191,7 @@ class Batches:
     def _check_look(self, look: Look) -> None:
         private = self.private
         if look.tensor not in private.content or look.tensor in private.unwritten:
-            raise Corrupted(_unwritten_corruption(self.program, look))
+            raise Corrupted(unwritten_corruption(self.program, look))
         if self.sanitize:
             self.placed.check(look)
         _compare(self.program, look, private.hold(look.tensor), self.placed.hold(look.tensor))
@@ -222,7 +222,8 @@ def _compare(program: PlanProgram, look: Look, right: Raw, found: Raw) -> None:
     raise program.corruption_at(text, (name,), look.step, look.tensor, k, k)
 
 
-def _unwritten_corruption(program: PlanProgram, look: Look) -> Corruption:
+def unwritten_corruption(program: PlanProgram, look: Look) -> Corruption:
+    """Return the corruption of a read of a tensor that nothing has written."""
     name = program.names[look.tensor]
     return Corruption(f"{program.at(look.step)} reads {name}, which nothing has written", (name,), look.step)
 

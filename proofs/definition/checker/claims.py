@@ -3,8 +3,9 @@
 The bytes and the alignment of each slot are recomputed too; the waste of a plan is counted from them. A false claim
 refutes the plan, with the field, the stated and the recomputed value. What a plan does not claim is not examined. The
 claim that `slots` equals the largest number of storages live at once is made for an arena only if `minimal` is true. If
-two tensors must not alias and their storages could otherwise share a slot, `minimal` must be false (T5).
-spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3
+two tensors must not alias and their storages could otherwise share a slot, `minimal` must be false (T5). Of a plan with
+streams the storages of the antichain count as live at once; `proofs.streams.slots` checks that they are one.
+spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3, X5.10
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def find_false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation
             if stated is not None and stated != found:
                 yield false_field(obligation, f"{place}.{field}", str(stated), str(found))
         opened = usage.slots if claims.slots is None else int((claims.slots.arena == a).sum())
-        for why in _more_than_needed(opened or 0, most, a in joined) if usage.minimal else ():
+        needed_by = most if usage.antichain is None else len(usage.antichain)
+        for why in _more_than_needed(opened or 0, needed_by, a in joined) if usage.minimal else ():
             yield false_field(Obligation.SLOT_COUNT, f"{place}.minimal", "true", why)
         if claims.slots is None and usage.slots is not None and not most <= usage.slots <= len(members):
             yield false_field(Obligation.SLOT_COUNT, f"{place}.slots", str(usage.slots), f"{most} to {len(members)}")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from proofs.definition.model.compare_steps import step_differences
+from proofs.definition.model.compare_streams import stream_differences
 from proofs.definition.model.compare_tensors import tensor_differences
 from proofs.definition.model.difference import Pairing, difference, pair_steps
 from proofs.definition.violations import Violation
@@ -50,6 +51,7 @@ def differences(
     yield from _bindings(plan, reference)
     yield from _sizes(reference, pairs)
     yield from step_differences(plan, reference, pairs)
+    yield from stream_differences(plan, reference, pairs)
     yield from tensor_differences(plan, reference, pairs)
     yield from _sharing(plan, reference, pairs)
     yield from _bodies(plan, reference, pairs)

@@ -14,7 +14,8 @@ WHAT = (
     "binding", "size", "branch", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes",
     "mutates", "missing-tensor", "extra-tensor", "bytes", "type", "role", "input", "output", "saved", "writer",
     "alignment", "view", "alias", "order", "nesting", "missing-body", "extra-body", "body-parent", "body-steps",
-    "body-iterates",    "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
+    "body-iterates", "stream", "waits", "stream-order",
+    "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
 )  # fmt: skip
 """Every kind of difference, coarse ones first."""
 

@@ -1,6 +1,6 @@
 (** The program: the two checkers, the claims and sets, with Z as zarith's integers, never as OCaml's int of 63 bits. *)
 From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlString ExtrOcamlZBigInt.
-From Tmmu Require Import Columns Check Claims Inputs Symbolic Cbor PlanFile Sets SetFile.
+From Tmmu Require Import Columns Check Claims Inputs Symbolic Cbor PlanFile Sets SetFile Streams Races.
 
 Extract Constant Z.leb => "Big_int_Z.le_big_int".
 Extract Constant Z.ltb => "Big_int_Z.lt_big_int".
@@ -12,4 +12,4 @@ Extraction "checker.ml" accepts accepts_lifetimes failing with_lifetimes memory_
   slots_ok full footprints_ok no_byte_to_spare failing_part failing_part_of_memory keeps_inputs
   accepts_file accepts_lifetimes_file stated stated_lifetimes with_evidence lifetimes_with_evidence
   states_lifetimes claims_slots claims_footprints claims_symbolic symbolic_ok accepts_set_files stated_set kept_ok
-  failing_of_program.
+  failing_of_program accepts_concurrent_file failing_streams.

@@ -3,7 +3,7 @@ From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
   ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
   PlannedProof PlannedChecked Cbor PlanFile CborProof Evidence EvidenceProof SymbolicRunsProof Sets SetsProof SetFile
-  SetFileProof.
+  SetFileProof Streams StreamsProof StreamsProgressProof Races RacesProof Embeds.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -330,6 +330,69 @@ Proof.
   destruct (accepted_sets_run_as_private s H) as (M & R & T). split; [intros c C; apply M, C | auto].
 Qed.
 
+(** * Streams
+
+    The steps of a plan may overlap in time. Happens-before [Before] orders them: it follows from streams and events. What
+    the clocks and the versions of the evidence are does not matter. *)
+
+(** For every interleaving of loads and stores, of single bytes or of more, that respects happens-before: whatever a
+    step that runs, a later step or the caller reads has the bytes that private memory has. *)
+Theorem checked_streams_run_as_private p q e : check_streams p q e = true ->
+  Safe p /\ RaceFree p (Before q) /\ ReadsOrdered p (Before q) /\ forall V, RunsConcurrentlyAsPrivate V p (Before q).
+Proof.
+  intros H. apply streams_checked in H as (S & X & L & T & B & F & R). split; [exact S|]. split; [exact F|].
+  split; [exact R|]. intros V. apply runs_concurrently_as_private; auto.
+Qed.
+
+(** There are such runs: the caller can begin with any values, and whatever the schedule, a program whose kernels depend
+    only on what happens before them is never stuck, and can come to its end. *)
+Theorem checked_streams_progress p q e : check_streams p q e = true ->
+  (forall V, CallersCanBegin V p) /\ forall V, ConcurrentProgress V p (Before q).
+Proof.
+  intros H. apply streams_checked in H as (S & X & L & T & B & F & R). split; [auto using callers_can_begin|].
+  intros V. apply concurrent_progress; auto.
+Qed.
+
+Lemma accepted_streams_checked p statement evidence : accepts_streams p statement evidence = true ->
+  check_streams p (streams_of statement) (order_evidence_of p statement evidence) = true.
+Proof. unfold accepts_streams. intros H. facts. assumption. Qed.
+
+Theorem accepted_concurrent_plans_run_as_private word statement evidence :
+  accepts_concurrent word statement evidence = true -> let p := plan_of word in let before := Before (streams_of statement) in
+  Safe p /\ RaceFree p before /\ ReadsOrdered p before /\ forall V, RunsConcurrentlyAsPrivate V p before.
+Proof.
+  unfold accepts_concurrent. intros H. facts.
+  eapply checked_streams_run_as_private, accepted_streams_checked; eassumption.
+Qed.
+
+Theorem accepted_concurrent_plans_progress word statement evidence :
+  accepts_concurrent word statement evidence = true -> let p := plan_of word in let before := Before (streams_of statement) in
+  (forall V, CallersCanBegin V p) /\ forall V, ConcurrentProgress V p before.
+Proof.
+  unfold accepts_concurrent. intros H. facts. eapply checked_streams_progress, accepted_streams_checked; eassumption.
+Qed.
+
+(** Steps one after another are the special case of one stream: the theorem about schedules has the theorem about the
+    order of steps as a consequence. *)
+Theorem steps_in_order_are_one_stream p : check p = true -> straight p = true -> forall V, RunsAsPrivate V p.
+Proof.
+  unfold straight. intros C H V. pose proof (check_sound p C). facts. destruct (loops p) eqn:L; [|discriminate].
+  apply one_stream_runs_as_private; auto.
+Qed.
+
+(** The same of the plan that a file states, if its steps run on these streams. *)
+Theorem accepted_concurrent_file_runs_as_private f permission evidence statement order :
+  accepts_concurrent_file f permission evidence statement order = true ->
+  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in let before := Before (streams_of statement) in
+    bare p = bare q /\ Safe q /\ RaceFree q before /\ ReadsOrdered q before /\
+    (forall V, RunsConcurrentlyAsPrivate V q before) /\ (forall V, ConcurrentProgress V q before).
+Proof.
+  unfold accepts_concurrent_file. destruct (stated f permission) as [p|]; [|discriminate]. intros H. exists p.
+  split; [reflexivity|]. apply accepted_streams_checked in H. cbv zeta. split; [reflexivity|].
+  destruct (checked_streams_run_as_private _ _ _ H) as (S & F & R & Ru). destruct (checked_streams_progress _ _ _ H) as (_ & Pr).
+  auto.
+Qed.
+
 Print Assumptions checked_plans_run_as_private.
 Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
@@ -360,3 +423,9 @@ Print Assumptions claims_of_accepted_file_hold.
 Print Assumptions claims_of_accepted_file_of_lifetimes_hold.
 Print Assumptions accepted_sets_run_as_private.
 Print Assumptions accepted_set_files_run_as_private.
+Print Assumptions checked_streams_run_as_private.
+Print Assumptions checked_streams_progress.
+Print Assumptions accepted_concurrent_plans_run_as_private.
+Print Assumptions accepted_concurrent_plans_progress.
+Print Assumptions steps_in_order_are_one_stream.
+Print Assumptions accepted_concurrent_file_runs_as_private.

@@ -1,6 +1,6 @@
 """Ask the installed kernel about a plan, and put its answer into the fields of the JSON output.
 
-spec: V6.1, V6.2, V6.7, V6.11, RE2.6
+spec: V6.1, V6.2, V6.7, V6.11, V6.27, RE2.6
 """
 
 from __future__ import annotations
@@ -11,16 +11,25 @@ from proofs.proving.kernel import installed, program
 from proofs.proving.kernel.arms import NotExpressed
 from proofs.proving.kernel.evidence import storage_memory
 from proofs.proving.kernel.program import KernelAnswer, PlanFile
+from proofs.proving.kernel.stated_streams import state_streams
+from proofs.proving.kernel.streams import StepStreams
 from proofs.proving.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
 """The kernel would reject a plan that may be right, because its theorem does not cover it. `reason` names the place."""
+WITH_STREAMS = "the theorem about steps on streams has no loops and no exclusive branches"
+"""The reason why the kernel is not asked about such a plan. spec: X5.12"""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
-def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: float) -> dict[str, Any]:
+def kernel_answer(
+    context: Context | StorageContext, of: PlanFile, timeout_s: float, streams: StepStreams | None = None
+) -> dict[str, Any]:
     """Return the kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
+
+    With `streams`, the steps of the plan run on these, and without them on those that the plan states. A plan that then
+    has loops or exclusive branches may be right, and the kernel is not asked. Raises as `stream_columns` does.
 
     `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`. `reason` is given for rejected, no_answer
     and not asked, and if a program is there and refused. `sources` is the digest of the theory. `fewest_slots` and
@@ -34,8 +43,15 @@ def kernel_answer(context: Context | StorageContext, of: PlanFile, timeout_s: fl
     if path is None:
         refused = installed.refusal()
         return found if refused is None else {**found, "reason": f"{NOT_INSTALLED}: {refused}"}
+    if streams is None and isinstance(context, Context) and context.plan.allocation.streams:
+        context, of, streams = state_streams(context)
+        claims = context.claims
     try:
-        if isinstance(context, Context):
+        if isinstance(context, Context) and streams is not None:
+            if context.loops or context.branches:
+                raise NotExpressed(WITH_STREAMS)
+            answer = program.ask_streams(path, context, streams, of, timeout_s)
+        elif isinstance(context, Context):
             answer = program.ask(path, context, of, timeout_s)
         else:
             answer = program.ask_lifetimes(path, storage_memory(context), of, timeout_s)

@@ -22,7 +22,8 @@ ORDER = (
     "ListsProof", "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof",
     "ShapesProof", "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned",
     "PlannedProof", "PlannedChecked", "Evidence", "EvidenceProof", "SymbolicRunsProof", "SetsProof", "SetFileProof",
-    "Theorems", "Examples", "Table", "FileExamples", "SetExamples",
+    "Streams", "Races", "StreamsProof", "StreamsProgressProof", "RacesProof", "Embeds", "Theorems", "Examples",
+    "StreamExamples", "Table", "FileExamples", "SetExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""
 OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")

@@ -9,6 +9,9 @@
    any other failure, ends the program without an answer; so does an input that makes it need far more memory than any plan
    of its size does.
 
+   kernel FILE STREAMS < WORDS: the same of a plan whose steps run on streams. STREAMS has words as the input has: how
+   many state the streams, these, and the evidence (see Races.v). KIND is streams, and no claim about slots is answered.
+
    kernel < WORDS: the same of a plan that the words describe whole (see Columns.v), with the digest that they give.
 
    kernel --set FILE... < WORDS: do these files state a plan set that is accepted? The words are: how many are the
@@ -112,38 +115,64 @@ let of_set members agreement digests =
       match Checker.stated_set members agreement with Some set -> failing_of_set set | None -> (wrong_plan, -1) in
     Printf.printf "rejected set %d %d %s\n" part program digests
 
+(* Slots are claimed for steps one after another. *)
+let of_streams file permission evidence statement order digest =
+  let reject part = reject "streams" digest part in
+  match Checker.stated file permission with
+  | None -> reject not_stated
+  | Some stated ->
+    let plan = Checker.with_evidence stated evidence in
+    if Checker.accepts_concurrent_file file permission evidence statement order then
+      accept "streams" digest plan.Checker.allocation ~inputs:(Some plan) ~slots:false ~symbolic:false
+        ~footprints:(Checker.claims_footprints file)
+    else reject (Checker.failing_streams plan statement order)
+
 let () =
   if Sys.big_endian || Sys.word_size <> 64 then failwith "64 bits and little-endian words are needed";
   let map file kind = Bigarray.array1_of_genarray (Unix.map_file file kind Bigarray.c_layout false [| -1 |]) in
   let words = map Unix.stdin Bigarray.int64 in
   let arguments = List.tl (Array.to_list Sys.argv) in
   let names = match arguments with "--set" :: names -> names | names -> names in
-  let files = List.map (fun name -> map (Unix.openfile name [Unix.O_RDONLY] 0) Bigarray.char) names in
+  let opened kind name = map (Unix.openfile name [Unix.O_RDONLY] 0) kind in
+  let files, streams = match arguments, names with
+    | "--set" :: _, _ -> (List.map (opened Bigarray.char) names, None)
+    | _, [file; streams] -> ([opened Bigarray.char file], Some (opened Bigarray.int64 streams))
+    | _, _ -> (List.map (opened Bigarray.char) names, None) in
   let size = List.fold_left (fun sum bytes -> sum + Bigarray.Array1.dim bytes) 0 files in
-  let most = (1 lsl 27) + 4 * Bigarray.Array1.dim words + size in
+  let of_streams_size = match streams with Some all -> Bigarray.Array1.dim all | None -> 0 in
+  let most = (1 lsl 27) + 4 * (Bigarray.Array1.dim words + of_streams_size) + size in
   ignore (Gc.create_alarm (fun () ->
     if (Gc.quick_stat ()).Gc.heap_words > most then (prerr_endline "more memory than its words can need"; exit 3)));
-  let word i = number (Bigarray.Array1.get words i) in
-  let count i = Int64.to_int (Bigarray.Array1.get words i) in
-  let behind limit first i =
+  let word words i = number (Bigarray.Array1.get words i) in
+  let count words i = Int64.to_int (Bigarray.Array1.get words i) in
+  let behind words limit first i =
     let i = Z.to_int i in
-    if 0 <= i && i < limit then word (first + i) else invalid_arg "index out of bounds" in
+    if 0 <= i && i < limit then word words (first + i) else invalid_arg "index out of bounds" in
+  (* Words come in two parts, behind the number of those of the first. *)
+  let parts words =
+    let first = count words 0 in
+    (behind words first 1, behind words max_int (1 + first)) in
   match arguments, files with
   | "--set" :: _, _ ->
     let next = ref 0 in
     let take count = let first = !next in next := first + count; first in
-    let row limit = behind limit (take limit) in
-    let agreement = row (count (take 1)) in
+    let row limit = behind words limit (take limit) in
+    let agreement = row (count words (take 1)) in
     let add found bytes =
       let first = take 3 in
-      let permission = row (count first) in
-      let evidence = row (count (first + 1)) in
-      { Checker.file = source bytes; permission; evidence; link = row (count (first + 2)) } :: found in
+      let permission = row (count words first) in
+      let evidence = row (count words (first + 1)) in
+      { Checker.file = source bytes; permission; evidence; link = row (count words (first + 2)) } :: found in
     of_set (List.rev (List.fold_left add [] files)) agreement (List.map Sha256.hex files)
   | _, [bytes] ->
-    let readers = count 0 in
-    of_file (source bytes) (behind readers 1) (behind max_int (1 + readers)) (Sha256.hex bytes)
+    let permission, evidence = parts words in
+    let file = source bytes and digest = Sha256.hex bytes in
+    (match streams with
+     | None -> of_file file permission evidence digest
+     | Some streams ->
+       let statement, order = parts streams in
+       of_streams file permission evidence statement order digest)
   | _, _ :: _ -> failwith "one file is expected"
   | _, [] ->
     let digest = List.map (fun i -> Printf.sprintf "%016Lx" (Bigarray.Array1.get words i)) [1; 2; 3; 4] in
-    of_words (fun i -> word (Z.to_int i)) (String.concat "" digest)
+    of_words (fun i -> word words (Z.to_int i)) (String.concat "" digest)

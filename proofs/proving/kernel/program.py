@@ -21,6 +21,7 @@ import numpy as np
 
 from proofs.proving.kernel.evidence import file_columns
 from proofs.proving.kernel.memory import Column, KernelMemory, Named, lifetime_evidence
+from proofs.proving.kernel.streams import StepStreams, stream_columns
 from proofs.proving.obligations.context import Context
 from tmmu.core import children, folders
 from tmmu.plans import file
@@ -29,13 +30,13 @@ from tmmu.plans.sections import BufferPlan, Plan
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
-    "exclusive_ok", "stated",
+    "exclusive_ok", "stated", "straight", "step_ordered", "accesses_ordered", "version_ok",
 )  # fmt: skip
-"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program prints if one fails. The last
-is that the bytes state a plan.
+"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program prints if one fails. `stated`
+is that the bytes state a plan. The last four are of `Races.races_ok`.
 """
-Kind = Literal["accesses", "lifetimes"]
-FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-9]))?")
+Kind = Literal["accesses", "lifetimes", "streams"]
+FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes|streams) ([0-9a-f]{64})(?: ([0-9]|1[0-3]))?")
 CLAIM = r"(true|false|unclaimed)"
 WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints", "inputs", "symbolic"))
 ARENA = re.compile(f"arena ([0-9]{{1,10}}) fewest_slots {CLAIM} least_footprint {CLAIM}")
@@ -96,6 +97,15 @@ def ask_lifetimes(program: Path, memory: KernelMemory, of: PlanFile, timeout_s: 
     return _ask(program, _numbers(lifetime_evidence(memory)), of.sha256, timeout_s, "lifetimes", of)
 
 
+def ask_streams(program: Path, context: Context, streams: StepStreams, of: PlanFile, timeout_s: float) -> KernelAnswer:
+    """Ask about a plan that passed the gate and whose steps run on these streams.
+
+    Raises as `ask` and `stream_columns` do. spec: V6.25
+    """
+    words, beside = _numbers(file_columns(context)), _numbers(stream_columns(context, streams))
+    return _ask(program, words, of.sha256, timeout_s, "streams", of, beside)
+
+
 def _numbers(named: list[Named]) -> Iterator[Column]:
     """Yield the columns in turn and release each."""
     while named:
@@ -113,16 +123,28 @@ def ask_words(
 
 
 def _ask(
-    program: Path, row: Iterable[Column], digest: bytes, timeout_s: float, kind: Kind, of: PlanFile | None = None
+    program: Path,
+    row: Iterable[Column],
+    digest: bytes,
+    timeout_s: float,
+    kind: Kind,
+    of: PlanFile | None = None,
+    streams: Iterable[Column] | None = None,
 ) -> KernelAnswer:
-    output, failure = run_program([program], row, [] if of is None else [of], timeout_s)
+    output, failure = run_program([program], row, [] if of is None else [of], timeout_s, streams)
     return KernelAnswer(failure=failure) if failure else _parsed(output.splitlines(), digest, kind)
 
 
 def run_program(
-    command: Sequence[Path | str], row: Iterable[Column], files: Sequence[PlanFile], timeout_s: float
+    command: Sequence[Path | str],
+    row: Iterable[Column],
+    files: Sequence[PlanFile],
+    timeout_s: float,
+    streams: Iterable[Column] | None = None,
 ) -> tuple[str, str]:
     """Run the program with copies of the files behind the command, and words as input, given in parts of any length.
+
+    Words about streams, if there are any, are in a file behind the others.
 
     Returns its output and "", or anything and the reason for which it has no answer.
     """
@@ -130,14 +152,16 @@ def run_program(
     try:
         with contextlib.ExitStack() as stack:
             words = stack.enter_context(tempfile.TemporaryFile(dir=folders.temporary_folder()))
-            for stretch in row:
-                words.write(np.ascontiguousarray(stretch, "<u8").data)  # the program maps it, from its first byte
-            words.flush()
+            _write(words, row)
             for of in files:
                 copy = stack.enter_context(tempfile.NamedTemporaryFile(dir=folders.temporary_folder()))
                 of.write(copy)
                 copy.flush()
                 command.append(copy.name)
+            if streams is not None:
+                beside = stack.enter_context(tempfile.NamedTemporaryFile(dir=folders.temporary_folder()))
+                _write(beside, streams)
+                command.append(beside.name)
             code, output, errors = _run(command, words, timeout_s)
     except subprocess.TimeoutExpired:
         return "", f"no answer within {timeout_s:g} s"
@@ -147,6 +171,13 @@ def run_program(
         last_line = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
         return "", f"it ended without an answer: {last_line[:200]}"
     return output, ""
+
+
+def _write(stream: IO[bytes], row: Iterable[Column]) -> None:
+    """Write words to a file that the program maps, from its first byte."""
+    for stretch in row:
+        stream.write(np.ascontiguousarray(stretch, "<u8").data)
+    stream.flush()
 
 
 def _run(command: Sequence[Path | str], words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:

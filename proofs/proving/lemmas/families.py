@@ -22,6 +22,7 @@ from proofs.proving.lemmas.plan import (
     merged,
     plan_sets,
     shrinking,
+    streams,
     tenancy,
     tiling,
     unfolded,
@@ -72,7 +73,9 @@ def _file(module: ModuleType) -> str:
 def _all() -> list[Family]:
     of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound, unfolded]
     families = [Family(_file(module), module.LEMMAS, plan.TEXT, plan.LISTS) for module in of_lists]
-    families += [Family(_file(module), module.STATEMENTS) for module in (merged, bases, hulls, cover, shrinking)]
+    families += [
+        Family(_file(module), module.STATEMENTS) for module in (merged, bases, hulls, cover, shrinking, streams)
+    ]
     families.append(Family(_file(plan_sets), plan_sets.LEMMAS))
     sums = prefix_sums
     families.append(Family(_file(sums), sums.LEMMAS, sums.DEFINITIONS, (*layout.LEMMAS, *sums.LEMMAS)))

@@ -25,6 +25,7 @@ from proofs.proving.obligations import (
     must_not_alias,
     no_live_overlap,
     peak,
+    races,
     sharing_is_sound,
     sizes_over_envelope,
     slot_count,
@@ -84,8 +85,10 @@ _ALL: dict[Obligation, PlanRows] = {
     Obligation.INPUTS_KEPT: inputs_kept,
 }
 MODULES = {name: _ALL[name] for name in obligations_discharged(Discharge.BY_ROWS)}
-"""The rows of each obligation that solvers discharge, in the order of verdicts."""
-PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in MODULES.values())
+"""The rows of each obligation of every plan that solvers discharge, in the order of verdicts."""
+OF_STREAMS: dict[Obligation, PlanRows] = {Obligation.RACES: races}
+"""The rows of the obligations that only a plan with streams has."""
+PRELUDE = DEFINITIONS + "".join(module.DEFINITIONS for module in (*MODULES.values(), *OF_STREAMS.values()))
 """All functions that rows call. Its first part is the text that the lemmas are about."""
 PATIENCE_S, PATIENCE = 10.0, 20
 """The time limit for the definition query, in seconds, and as a multiple of another solver's time to prove it.
@@ -252,11 +255,19 @@ def _tasks(context: Context | StorageContext) -> list[tuple[Obligation, Iterator
     """Return every obligation of a plan with its rows."""
     if not isinstance(context, Context):
         return [(name, module.rows(context)) for name, module in OF_STORAGES.items()]
-    return [(name, module.rows(context)) for name, module in MODULES.items()]
+    return [(name, module.rows(context)) for name, module in modules_of(context.plan).items()]
+
+
+def modules_of(plan: Plan) -> dict[Obligation, PlanRows]:
+    """Return the rows of each obligation of a plan with steps, in the order of verdicts."""
+    if not plan.allocation.streams:
+        return MODULES
+    found = MODULES | OF_STREAMS
+    return {name: found[name] for name in obligations_discharged(Discharge.BY_ROWS, Discharge.OF_STREAMS)}
 
 
 def _outcome(name: Obligation, result: Result, unproved: dict[str, str], placement: Placement) -> Outcome:
-    missing = [lemma for lemma in MODULES[name].LEMMAS if lemma in unproved]
+    missing = [lemma for lemma in (MODULES | OF_STREAMS)[name].LEMMAS if lemma in unproved]
     if result.refuted is not None:
         row, place = result.refuted
         hint = f"{name_places(placement)(place)}: {row[:200]}"

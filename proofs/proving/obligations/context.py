@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.definition.checker.layouts import by_slots
+from proofs.proving.certificate.clocks import Clocks, compute_clocks
 from proofs.proving.certificate.edges import Edges, edges
 from proofs.proving.certificate.slots import Certificate, certificate
 from proofs.proving.obligations.arms import Accesses, ControlPaths, Mask, Rows, control_paths
@@ -92,6 +93,11 @@ class Context(StorageContext):
     branches: list[BranchingNode]
     ways: ControlPaths
     at_step: dict[int, StepAccesses] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The vector clocks of a plan with streams. O(steps + (waits + joins) x streams)."""
+        return compute_clocks(self.plan.allocation)
 
 
 def storage_context(plan: BufferPlan) -> StorageContext:

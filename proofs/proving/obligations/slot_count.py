@@ -5,7 +5,7 @@ A slot holds one storage at a time, so that there are never fewer slots than sto
 step, there are not more slots either, because no assignment has fewer (`clique_bound`). Without that claim, the most
 live storages are counted. A slot has exactly the bytes of one of its storages, and none of them is larger (`tenancy`
 again). Its alignment is that of one of them or of the arena. An arena without reuse gives every storage a separate
-slot. spec: V5.1, T5.2, T6.3, T6.4, M3.1
+slot. Of a plan with streams, `slots_of_streams` shows both. spec: V5.1, T5.2, T6.3, T6.4, M3.1, X5.10, X5.11
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 from proofs.proving.certificate.slots import running_totals, step_of_largest_total
 from proofs.proving.lemmas.plan import chains
-from proofs.proving.obligations import levels, no_live_overlap
+from proofs.proving.obligations import levels, no_live_overlap, slots_of_streams
 from proofs.proving.obligations.arms import Rows
-from proofs.proving.obligations.context import StorageContext
+from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.rows import Batch, Place, batch_rows, call_for_each_distinct_row, call_for_each_row
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import Usage
@@ -26,7 +26,7 @@ from tmmu.plans.sections import Usage
 SENTENCE = "The number of slots is as stated and, if claimed, equals the most storages live; no slot is too large."
 LEMMAS: tuple[str, ...] = (
     "at_most_one_tenant", "tenancies_join", *chains.lemmas_of("tenancy"), "no_assignment_has_fewer_slots_than_are_live",
-    *levels.LEMMAS,
+    *levels.LEMMAS, *slots_of_streams.LEMMAS,
 )  # fmt: skip
 DEFINITIONS = """
 (define-fun lives_at ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
@@ -48,6 +48,8 @@ def rows(context: StorageContext) -> Iterator[Batch]:
             yield from no_live_overlap.tenancy_rows(context)
         yield from no_live_overlap.separate_slot_rows(context)
         yield from _just_enough(context, slots)
+        if isinstance(context, Context) and context.plan.allocation.streams:
+            yield from slots_of_streams.turn_rows(context, slots)
     unit = np.ones(len(context.placement.storages), np.uint64)
     for arena, usage in enumerate(context.claims.usage):
         step = usage.max_live_step
@@ -56,7 +58,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
             yield from _counted(context, slots, arena, usage, at)
         elif usage.slots is not None:
             yield from _sufficient(context, arena, usage, at)
-        if usage.max_live is not None and (slots is None or not usage.minimal):
+        if usage.max_live is not None and (slots is None or not usage.minimal or usage.antichain is not None):
             yield from levels.level_rows(context, arena, unit, usage.max_live, at)
 
 
@@ -80,8 +82,10 @@ def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, st
     mine = np.flatnonzero(slots.arena == arena)
     stated = len(mine) if usage.slots is None else usage.slots
     most = stated if usage.max_live is None else usage.max_live
+    if usage.antichain is not None and isinstance(context, Context):
+        yield from slots_of_streams.antichain_rows(context, arena, usage, stated)
     yield from batch_rows([(f"(slots_as_stated {len(mine)} {stated} {most})", Place(step=step))])
-    if not usage.minimal:
+    if not usage.minimal or usage.antichain is not None:
         return
     witness = live[mine]
     witness = witness[witness >= 0]

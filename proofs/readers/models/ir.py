@@ -29,6 +29,7 @@ from proofs.readers.operators import (
 from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS, nbytes
+from tmmu.core.streams import StreamOrder
 from tmmu.core.vocabulary import MAIN, Model, Node, NodePart, Phase, Role, Tensor, View
 
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
@@ -126,6 +127,7 @@ class _Reading:
             if name not in written and not self._is_callers(row):
                 raise invalid("nothing writes the tensor", name, "list it among the inputs, or give it a node")
         reference.opaque = {node.name for node in model.nodes if node.opaque}
+        reference.streams = {node.name: StreamOrder(node.stream, node.after) for node in model.nodes if node.stream}
         reference.phases = {node.name: node.phase for node in model.nodes if node.phase is not Phase.FORWARD}
         reference.alias_groups = {x.name: x.alias_group for x in model.tensors if x.alias_group is not None}
         reference.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tmmu.core.dims.expressions import Dim
 from tmmu.core.dtypes import BITS
+from tmmu.core.streams import StreamOrder
 from tmmu.core.vocabulary import Bindings, NodePart, Phase, Role
 
 
@@ -72,7 +73,8 @@ class ReferenceProgram:
     derives otherwise than shape inference. `assumed_sizes` are the operators whose results' sizes it takes from
     inference, with the reason. `opaque` are the nodes that the tables do not cover although they have the operator
     (V2.4). `has_attributes` is false if the model states none. `fixed` are the fixed offsets of tensors in their
-    arenas.
+    arenas. `streams` has the stream of each node of the main graph and the nodes that it waits for, in the order of the
+    model; it is empty if the model states no streams.
     """
 
     steps: list[ReferenceStep] = field(default_factory=list)
@@ -97,6 +99,7 @@ class ReferenceProgram:
     size_differences: tuple[SizeDifference, ...] = ()
     assumed_sizes: dict[str, str] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
+    streams: dict[str, StreamOrder] = field(default_factory=dict)
     has_attributes: bool = True
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None

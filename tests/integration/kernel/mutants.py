@@ -21,6 +21,7 @@ from proofs.proving.kernel.installed import ORDER, SOURCES
 from tests.integration.kernel.definitions import OF_DEFINITIONS
 from tests.integration.kernel.files import OF_FILES
 from tests.integration.kernel.of_sets import OF_SETS
+from tests.integration.kernel.streams import OF_STREAMS
 
 
 class Mutant(NamedTuple):
@@ -142,7 +143,10 @@ MUTANTS = (
     Mutant("words of a wrong plan are accepted", "with_accesses word &&& check (plan_of word)", "with_accesses word"),
     Mutant("an input that nobody reads again is kept", "donated t || returned t.", "donated t || true.", "Inputs"),
     Mutant("inputs need not be kept", "every (tensors p) (kept_if_given p)", "true", "Inputs"),
-    *(Mutant(f"{file}: {what}", old, new, file) for file, what, old, new in OF_DEFINITIONS + OF_FILES + OF_SETS),
+    *(
+        Mutant(f"{file}: {what}", old, new, file)
+        for file, what, old, new in OF_DEFINITIONS + OF_FILES + OF_SETS + OF_STREAMS
+    ),
 )  # fmt: skip
 
 

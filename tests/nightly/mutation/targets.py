@@ -159,6 +159,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/proving/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
     "proofs/proving/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
     "proofs/proving/obligations/sizes_over_envelope.py": ENVELOPE,
+    **dict.fromkeys(
+        ("proofs/proving/obligations/races.py", "proofs/proving/certificate/clocks.py",
+         "proofs/proving/certificate/turns.py", "proofs/streams/happens_before.py", "proofs/streams/races.py",
+         "proofs/streams/interleavings.py"), (f"{PROPERTIES}streams.py", *ROWS)),
+    **dict.fromkeys(
+        ("proofs/proving/obligations/slots_of_streams.py", "proofs/proving/certificate/storage_ends.py",
+         "proofs/streams/slots.py"), (f"{UNIT}stream_slots.py",)),
     "proofs/proving/certificate/edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
     "proofs/proving/certificate/slots.py": ROWS,
     "proofs/definition/checker/layouts.py": (f"{UNIT}claims.py", *ROWS, *EDGES),
@@ -222,6 +229,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
     **{f"proofs/proving/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed", "wheel")},
     **{f"proofs/{name}.py": (KERNEL_SETS,) for name in ("proving/kernel/sets", "sets/kernel")},
+    "proofs/proving/kernel/streams.py": ("tests/integration/kernel/test_streams.py",),
     "proofs/proving/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     **{f"proofs/tools/{name}.py": (f"{UNIT}maven.py", f"{UNIT}model_check_tools.py") for name in ("java", "tlatools")},
@@ -332,6 +340,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     },
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
+    **{
+        f"tmmu/planner/streams/{name}.py": (f"{PREFIX}streams.py", f"{PROPERTIES}stream_orders.py")
+        for name in ("steps", "storages", "antichain", "chains")
+    },
+    "tmmu/planner/streams/program.py": (f"{PREFIX}streams.py", f"{PROPERTIES}stream_plans.py"),
+    "tmmu/planner/streams/assignment.py": (f"{PREFIX}streams.py", f"{PROPERTIES}stream_plans.py"),
+    "tmmu/planner/streams/events.py": (f"{PREFIX}streams.py",),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),
     "tmmu/planner/aliasing.py": (f"{PREFIX}aliasing.py", *PLANNER),
@@ -419,6 +434,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/pages.py": (f"{UNIT}explain.py", f"{COMMANDS}report.py"),
     "tmmu/core/records.py": (f"{UNIT}runtime_records.py", f"{UNIT}run_records.py"),
     "tmmu/core/statements.py": (f"{UNIT}ir_text.py", f"{UNIT}plan_text.py"),
+    "proofs/proving/kernel/stated_streams.py": (f"{UNIT}stream_models.py",),
+    "proofs/definition/model/compare_streams.py": (f"{UNIT}stream_models.py",),
+    "tmmu/core/streams.py": (f"{UNIT}stream_statements.py",),
     "tmmu/core/vocabulary.py": (f"{UNIT}plan_file.py", f"{UNIT}every_failure_code.py"),
     "tmmu/core/dims/text.py": (f"{UNIT}ir_text.py", *SIZES),
     **{f"tmmu/ir/{name}.py": (f"{UNIT}ir_{name}.py", *IR)

@@ -6,7 +6,7 @@ Every row is run against the naive checker, the rows that Z3 evaluates and `veri
 
 from __future__ import annotations
 
-from tests.support.wrong_plans import accesses, bodies, claims, sharing, storages
+from tests.support.wrong_plans import accesses, bodies, claims, sharing, storages, streams
 from tests.support.wrong_plans.row import Row
 
 TABLE: list[Row] = [
@@ -15,5 +15,5 @@ TABLE: list[Row] = [
     *storages.MUST_NOT_ALIAS, *accesses.LIFETIMES_COVER_ACCESSES, *accesses.WRITERS_HAVE_ROLES,
     *accesses.LOOPS_ARE_BRACKETS, *accesses.INPUTS_KEPT, *sharing.SHARING_IS_SOUND, *sharing.STATED_SHARING,
     *bodies.BODIES_NEST, *bodies.VALUES_STAY_INSIDE, *bodies.ROLES_HAVE_ARENAS, *claims.SLOTS_FIT,
-    *claims.SLOTS_ARE_COUNTED, *claims.PEAK_HAS_A_STEP, *claims.PEAK,
+    *claims.SLOTS_ARE_COUNTED, *claims.PEAK_HAS_A_STEP, *claims.PEAK, *streams.RACES,
 ]  # fmt: skip

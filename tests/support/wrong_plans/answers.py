@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofs.definition.violations import Obligation, Violation
-from proofs.proving.obligations import MODULES, OF_STORAGES, name_places
+from proofs.proving.obligations import OF_STORAGES, modules_of, name_places
 from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.discharge import discharge
 from proofs.proving.solvers.process import Z3
@@ -45,7 +45,7 @@ def places_refuted(row: Row, solver: Z3) -> dict[Obligation, str]:
     """Return the place of the first false row of each obligation, and check that the solver leaves none open."""
     about = context(row)
     if isinstance(about, Context):
-        asked = {name: plan_rows.rows(about) for name, plan_rows in MODULES.items()}
+        asked = {name: plan_rows.rows(about) for name, plan_rows in modules_of(about.plan).items()}
     else:
         asked = {name: storage_rows.rows(about) for name, storage_rows in OF_STORAGES.items()}
     results = discharge(list(asked.values()), [solver], 60)

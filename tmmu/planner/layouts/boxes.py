@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,13 @@ from tmmu.core.columns import pack_integers
 from tmmu.planner.layouts.best_fit import PIECE, fit
 from tmmu.planner.layouts.compiled import INT64_SAFE, Compile, compile_loop
 from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.streams.antichain import find_antichain
+from tmmu.planner.streams.storages import StoragePrecedence
 
+COMPARED = 4096
+"""The most boxes of which all pairs are compared in an order of storages."""
+HEAVIEST = 4096
+"""The most boxes of which the heaviest antichain is computed."""
 MANY = 100_000
 """From this many boxes on, compiled code saves more time than loading takes, and columns save memory over lists."""
 
@@ -37,6 +43,10 @@ class Boxes:
     `fixed` are the offsets of fixed boxes. `gaps` are ranges of steps, first to last, at which a box is not live,
     within its life and in order. `place_best_fit` and `place_by_length` ignore both. Only `Neighbours` and the complete
     search use gaps; for the others a box with gaps is live throughout.
+
+    `order` is the order of the boxes if steps have several streams: two that it does not order overlap in time, whether
+    or not their lifetimes do. `Neighbours`, `overlap_in_time` and the bounds honour it. `widened` returns boxes for the
+    other engines.
     """
 
     birth: Sequence[int]
@@ -46,6 +56,7 @@ class Boxes:
     apart: Mapping[int, Sequence[int]]
     fixed: Mapping[int, int] = field(default_factory=dict)
     gaps: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    order: StoragePrecedence | None = None
 
     def __len__(self) -> int:
         return len(self.birth)
@@ -61,7 +72,15 @@ class Boxes:
             {at[i]: [at[j] for j in self.apart[i] if j in at] for i in rows if i in self.apart},
             {at[i]: self.fixed[i] for i in rows if i in self.fixed},
             {at[i]: self.gaps[i] for i in rows if i in self.gaps},
+            None if self.order is None else self.order.part(rows),
         )
+
+    def widened(self) -> Boxes:
+        """Return boxes whose lifetimes overlap if two boxes are not ordered: each lives on as long as needed.
+
+        Without an order these are the boxes themselves. O(n (log n + streams)).
+        """
+        return self if self.order is None else replace(self, death=self.order.widen_deaths().tolist(), order=None)
 
     def pieces(self) -> Iterator[tuple[int, int, int]]:
         """Yield each period in which a box is live without a gap: the box, the first step and the last."""
@@ -72,7 +91,10 @@ class Boxes:
             yield i, birth, death
 
     def peak(self) -> int:
-        """Return the most bytes live at one step: no placement is smaller. O(n log n)."""
+        """Return the most bytes live at one step: no placement is smaller. O(n log n).
+
+        With an order it is the weight of the heaviest antichain, for up to `HEAVIEST` boxes.
+        """
         return self._peak(self._sizes())
 
     def least(self, *, is_fixed: bool = True) -> int:
@@ -83,7 +105,10 @@ class Boxes:
         step, sizes = min(self.alignment, default=1), self._sizes()
         padded = (sizes + (step - 1)) & -step
         spared = int((padded - sizes).max(initial=0))
-        return max(self._peak(sizes), self._peak(padded) - spared, self.fixed_end() if is_fixed else 0)
+        live = self._peak(sizes)
+        if spared:
+            live = max(live, self._peak(padded) - spared)
+        return max(live, self.fixed_end() if is_fixed else 0)
 
     def fixed_end(self) -> int:
         """Return the end of the highest fixed box, 0 if there is none."""
@@ -98,6 +123,8 @@ class Boxes:
         return np.asarray(self.size, object) if self.is_wide else _as_int64(self.size)
 
     def _peak(self, sizes: NDArray[Any]) -> int:
+        if self.order is not None and len(self) <= HEAVIEST:
+            return find_antichain(self.order, sizes.tolist()).weight
         if not self.gaps:
             # At each birth, everything born until then is live, except what died before.
             birth, death = np.asarray(self.birth, np.int64), np.asarray(self.death, np.int64)
@@ -118,7 +145,14 @@ class Boxes:
 
     @cached_property
     def meetings(self) -> int:
-        """The number of ordered pairs of boxes that overlap in time. O(n log n)."""
+        """The number of ordered pairs of boxes that overlap in time. O(n log n).
+
+        With an order O(n² x streams); of more than `COMPARED` boxes all pairs are taken to overlap.
+        """
+        if self.order is not None:
+            if len(self) > COMPARED:
+                return len(self) * (len(self) - 1)
+            return sum(int(self.order.overlaps(i).sum()) for i in range(len(self))) - len(self)
         births, deaths = np.sort(np.asarray(self.birth)), np.sort(np.asarray(self.death))
         begun = np.searchsorted(births, deaths, "right")
         gone = np.searchsorted(deaths, births, "left")
@@ -131,6 +165,18 @@ class Boxes:
             for i, others in self.apart.items()
             for j in others
         )
+
+    def overlap_in_time(self, box: int, others: slice) -> NDArray[np.bool_]:
+        """Return for each of `others` whether it and `box` may be live at the same time, without regard to gaps."""
+        if self.order is not None:
+            return self.order.overlaps(box, others)
+        births, deaths = self._lives
+        found: NDArray[np.bool_] = (births[others] <= deaths[box]) & (deaths[others] >= births[box])
+        return found
+
+    @cached_property
+    def _lives(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.array(self.birth, np.int64), np.array(self.death, np.int64)
 
 
 def _as_int64(values: Sequence[int]) -> NDArray[np.int64]:
@@ -157,6 +203,7 @@ def build_boxes(problem: AllocationProblem, members: Sequence[int], alignment: i
         },
         {i: problem.fixed[k].offset for i, k in enumerate(members) if k in problem.fixed} if problem.fixed else {},
         {i: problem.gaps[k] for i, k in enumerate(members) if k in problem.gaps} if problem.gaps else {},
+        None if problem.order is None else problem.order.part(members),
     )
 
 
@@ -180,6 +227,11 @@ class Neighbours:
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
         self.of: list[list[int]] = [list(boxes.apart.get(i, ())) for i in range(len(boxes))]
+        if boxes.order is not None:
+            for i, of in enumerate(self.of):
+                of.extend(j for j in np.flatnonzero(boxes.order.overlaps(i)).tolist() if j != i)
+            self.of = [list(dict.fromkeys(of)) for of in self.of]
+            return
         live: dict[int, None] = {}
         dying: list[tuple[int, int]] = []
         for i, first, last in sorted(boxes.pieces(), key=lambda piece: piece[1]):

@@ -12,6 +12,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
+from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import around
 from tmmu.planner.layouts import slots as by_slots
@@ -123,7 +126,7 @@ def pack(boxes: Boxes, first: Packing) -> Packing:
     """Return the best placement of the portfolio. `first` is a placement that is right except for fixed boxes."""
     bound = boxes.least()
     best = around.place_above_fixed(boxes, first) if boxes.fixed else first
-    for candidates in (_try_allocator, _try_improved_orders, _try_chain, _try_larger_first, _try_splits, _try_scans):
+    for candidates in PORTFOLIO if boxes.order is None else OVERLAPPING:
         if best.height <= bound:
             break
         for found in candidates(boxes, best, bound):
@@ -174,6 +177,33 @@ def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.is_wide:
         for key in ORDERS[: SCANS // (len(boxes) + boxes.meetings // 1000)]:
             yield place_lowest_fit(boxes, _sorted(boxes, key))
+
+
+def _try_widened(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    """Run the allocator with storages that live on until all later steps happen after them."""
+    yield from _try_allocator(boxes.widened(), best, bound)
+
+
+def _try_regions(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    """Place the storages of each stream in a region of its own, and those of several streams in another. O(n log n)."""
+    if boxes.order is None or boxes.fixed:
+        return
+    offsets, top = [0] * len(boxes), 0
+    for home in range(-1, boxes.order.streams):
+        rows = np.flatnonzero(boxes.order.home == home).tolist()
+        if rows:
+            found = place_best_fit(boxes.part(rows).widened())
+            top = align_up(top, max(boxes.alignment[i] for i in rows))
+            for i, at in zip(rows, found.offsets, strict=True):
+                offsets[i] = top + at
+            top += found.height
+    yield Packing(offsets, top)
+
+
+PORTFOLIO = (_try_allocator, _try_improved_orders, _try_chain, _try_larger_first, _try_splits, _try_scans)
+"""What is tried if steps run one after another, in this order."""
+OVERLAPPING = (_try_improved_orders, _try_larger_first, _try_widened, _try_regions)
+"""What is tried if steps of several streams may overlap."""
 
 
 def _sorted(boxes: Boxes, key: Key) -> list[int]:

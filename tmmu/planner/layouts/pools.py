@@ -60,14 +60,14 @@ def assign_pools(
 
     `observer` is called with each move and the storage of the box.
     """
-    births, deaths = np.array(boxes.birth, np.int64)[order], np.array(boxes.death, np.int64)[order]
+    in_order = boxes.part(order)
     pools = np.zeros(len(order), np.int64)  # in placing order
     result = [0] * len(order)
     opened = 0
     placed: set[int] = set()
     for k, i in enumerate(order):
         taken = np.zeros(opened + 1, np.bool_)
-        taken[pools[:k][(births[:k] <= deaths[k]) & (deaths[:k] >= births[k])]] = True
+        taken[pools[:k][in_order.overlap_in_time(k, slice(k))]] = True
         taken[[result[j] for j in boxes.apart.get(i, ()) if j in placed]] = True
         pools[k] = result[i] = int(taken.argmin())
         if observer is not None:

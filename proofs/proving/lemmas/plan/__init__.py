@@ -3,8 +3,8 @@
 `chains` has the functions that are evaluated on plans, and `properties` states what they mean for each pair of cells.
 The files of lemmas lead from the one to the other. `clique_bound` shows why there cannot be fewer slots than storages
 live at one step, `merged` why one row may replace several, `bases` why aligned offsets suffice, and `hulls` why no
-write reaches an input. Verdicts on ranks rest on `cover`, those on envelopes on `shrinking`, and those on plan sets on
-`plan_sets`. `at_use` proves all of them when they are first needed.
+write reaches an input. Verdicts on ranks rest on `cover`, those on envelopes on `shrinking`, those on plans with
+streams on `streams`, and those on plan sets on `plan_sets`. `at_use` proves all of them when they are first needed.
 spec: V4.3, V4.8
 """
 
@@ -26,6 +26,7 @@ from proofs.proving.lemmas.plan import (
     plan_sets,
     properties,
     shrinking,
+    streams,
     tenancy,
     tiling,
     unfolded,
@@ -50,6 +51,7 @@ STATEMENTS: tuple[Statement, ...] = (
     *hulls.STATEMENTS,
     *cover.STATEMENTS,
     *shrinking.STATEMENTS,
+    *streams.STATEMENTS,
 )
 """The lemmas without lists."""
 SETS = plan_sets.LEMMAS

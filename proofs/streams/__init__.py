@@ -1,0 +1,1 @@
+"""Check plans whose steps overlap in time: happens-before, races, and runs of random interleavings (X5)."""

@@ -1,0 +1,207 @@
+"""The order of the steps of a model or a plan, and of its storages; and the races that a model has by itself.
+
+A model or plan without streams has no order beside its list, and every function here answers None or nothing.
+spec: X5.1, X5.2, X5.3, X5.5, X6.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tmmu.core.columns import NONE, U32, attribute_values, build_column, flatten_rows, number_values
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, NodePart
+from tmmu.ir.program import ModelProgram, view_root
+from tmmu.planner.streams.steps import Integers, StepOrder, order_steps
+from tmmu.planner.streams.storages import StoragePrecedence, order_storages
+from tmmu.plans.allocation import Allocation
+from tmmu.plans.columns import IS_RETURNED, PARTS
+
+
+@dataclass(frozen=True)
+class StreamColumns:
+    """The streams of a program as a plan states them: names, the stream of each step, and its direct waits."""
+
+    names: tuple[str, ...]
+    stream: U32
+    after_at: U32
+    after: U32
+    barriers: U32
+
+    def order(self) -> StepOrder:
+        """Return the order of the steps."""
+        step = np.repeat(np.arange(len(self.stream)), list_lengths(self.after_at))
+        waits = zip(step.tolist(), self.after.tolist(), strict=True)
+        return order_steps(self.stream, waits, self.barriers.tolist(), len(self.names))
+
+
+def state_streams(program: ModelProgram) -> StreamColumns | None:
+    """Return the streams of a program, or None if its model states none. O(steps + waits).
+
+    Raises INVALID_IR if nodes were added that have no stream, as for a backward pass.
+    """
+    nodes, steps = program.model.nodes, program.steps
+    if not program.model.has_streams:
+        return None
+    names, on = number_values(node.stream for node in nodes if node.stream)
+    of = dict(zip((n for n, node in enumerate(nodes) if node.stream), on, strict=True))
+    row = {name: n for n, name in enumerate(attribute_values(nodes, "name"))}
+    ended: dict[int, int] = {}
+    stream, after, barriers, current = [], list[tuple[int, ...]](), list[int](), 0
+    for s, (n, part, body) in enumerate(zip(steps.node, steps.part, steps.body, strict=True)):
+        if body == MAIN:
+            if n not in of:
+                what = "it was added to a model with streams, and runs on none"
+                fix = "plan the model as it is, or state the streams of all nodes of the expanded graph"
+                raise TmmuError("INVALID_IR", what, place=f"node {nodes[n].name!r}", fix=fix, node_id=nodes[n].name)
+            current, ended[n] = of[n], s
+            if part is not NodePart.WHOLE:
+                barriers.append(s)
+        is_begun = body == MAIN and part is not NodePart.LEAVE
+        after.append(tuple(sorted(ended[row[name]] for name in nodes[n].after)) if is_begun else ())
+        stream.append(current)
+    u32 = np.uint32
+    return StreamColumns(tuple(names), build_column(stream, u32), *flatten_rows(after), build_column(barriers, u32))
+
+
+def streams_of_plan(allocation: Allocation) -> StreamColumns | None:
+    """Return the streams of a plan, or None if it states none."""
+    steps = allocation.steps
+    if not allocation.streams:
+        return None
+    whole = PARTS.index(NodePart.WHOLE)
+    barriers = np.flatnonzero((steps.part != whole) & (steps.body == MAIN))
+    return StreamColumns(
+        allocation.streams, steps.stream, steps.after_at, steps.after, build_column(barriers, np.uint32)
+    )
+
+
+class AccessColumns(NamedTuple):
+    """AccessColumns as two columns, a tensor and the step that reads or writes it."""
+
+    tensor: U32
+    step: U32
+
+
+def accesses_of_steps(reads: Sequence[Sequence[int]], writes: Sequence[Sequence[int]]) -> AccessColumns:
+    """Return the accesses of steps, each with the tensors that it reads and writes. O(accesses)."""
+    tensors, steps = [], []
+    for listed in (reads, writes):
+        at, flat = flatten_rows(listed)
+        tensors.append(flat)
+        steps.append(np.repeat(np.arange(len(listed)), list_lengths(at)))
+    return AccessColumns(*(build_column(np.concatenate(columns), np.uint32) for columns in (tensors, steps)))
+
+
+def order_of_plan(allocation: Allocation, streams: StreamColumns | None = None) -> StoragePrecedence | None:
+    """Return the order of the storages of a plan, or None if it has no streams. O((accesses + storages) x streams).
+
+    `streams` are those of the plan by default.
+    """
+    found = streams or streams_of_plan(allocation)
+    if found is None:
+        return None
+    storages, accesses = allocation.storages, _plan_accesses(allocation)
+    return order_storages(
+        found.order(), (allocation.tensors.storage[accesses.tensor], accesses.step), storages.birth, storages.death
+    )
+
+
+def is_antichain_of_plan(allocation: Allocation, storages: Sequence[int]) -> bool:
+    """Return whether no two of these storages are ordered by their accesses alone, the caller's among them. spec: X5.10
+
+    The lifetimes of a plan may keep two storages apart that no access does: what a loop captures lives to its end, and
+    an input that nothing reads is there at step 0.
+    """
+    found = streams_of_plan(allocation)
+    if found is None:
+        return False
+    number = np.full(len(allocation.storages), -1)
+    number[np.asarray(storages, np.int64)] = np.arange(len(storages))
+    of_tensors = number[allocation.tensors.storage]
+    tensors, accesses = allocation.tensors, _plan_accesses(allocation)
+    mine = of_tensors[accesses.tensor]
+    chosen = mine >= 0
+    storage, step = mine[chosen], accesses.step[chosen].astype(np.int64)
+    count = len(allocation.steps)
+    birth, death = np.full(len(storages), count), np.full(len(storages), -1)
+    np.minimum.at(birth, storage, step)
+    np.maximum.at(death, storage, step)
+    birth[of_tensors[(tensors.writer == NONE) & (of_tensors >= 0)]] = -1
+    death[of_tensors[((tensors.flags & IS_RETURNED) > 0) & (of_tensors >= 0)]] = count
+    order = order_storages(found.order(), (storage, step), birth, death)
+    return order.is_antichain(range(len(storages)))
+
+
+def _plan_accesses(allocation: Allocation) -> AccessColumns:
+    """Return the accesses of a plan's steps."""
+    steps, tensors, rows = allocation.steps, [], []
+    for which in ("reads", "writes"):
+        at = getattr(steps, f"{which}_at")
+        tensors.append(getattr(steps, which))
+        rows.append(np.repeat(np.arange(len(steps)), list_lengths(at)))
+    return AccessColumns(*(build_column(np.concatenate(columns), np.uint32) for columns in (tensors, rows)))
+
+
+def list_lengths(bounds: U32) -> Integers:
+    """Return the length of each list between neighbouring bounds."""
+    at = bounds.astype(np.int64)
+    return at[1:] - at[:-1]
+
+
+class ModelRace(NamedTuple):
+    """Two steps that access a tensor, at least one of them a write, and that nothing orders."""
+
+    tensor: int
+    earlier: int
+    later: int
+    is_written: bool
+    """Whether the later step writes."""
+
+
+def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> list[ModelRace]:
+    """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams)."""
+    found: list[ModelRace] = []
+    tensors = program.tensors
+    accessed: dict[int, dict[int, int]] = {}  # by tensor and stream: the last step that reads or writes it
+    written: dict[int, dict[int, int]] = {}
+    stream = order.stream.tolist()
+    for s, (reads, writes) in enumerate(zip(program.steps.reads, program.steps.writes, strict=True)):
+        shown = {t for t in writes if tensors[t].view is not None}  # a view writes nothing: it reads
+        for t, is_write in (*((t, False) for t in (*reads, *shown)), *((t, True) for t in writes if t not in shown)):
+            root = view_root(tensors, t)
+            earlier = (accessed if is_write else written).get(root, {})
+            for other in earlier.values():
+                if other != s and not order.is_before(other, s):
+                    found.append(ModelRace(t, other, s, is_write))
+                    if len(found) == most:
+                        return found
+            accessed.setdefault(root, {})[stream[s]] = s
+            if is_write:
+                written.setdefault(root, {})[stream[s]] = s
+    return found
+
+
+def check_model_races(program: ModelProgram, order: StepOrder) -> None:
+    """Raise INVALID_IR if two nodes access a tensor at the same time, one of them writing: no plan could be right."""
+    for t, earlier, later, is_written in find_model_races(program, order):
+        nodes, steps = program.model.nodes, program.steps
+        first, second = nodes[steps.node[earlier]].name, nodes[steps.node[later]].name
+        name = program.tensors[t].name
+        accessed = "writes" if is_written else "reads"
+        raise TmmuError(
+            "INVALID_IR",
+            f"{second!r} {accessed} {name!r} while {first!r} may still use it: no stream or wait orders the two",
+            place=f"node {second!r}",
+            fix=f"let it wait: after {first}",
+            node_id=second,
+        )
+
+
+def stream_columns(found: StreamColumns | None) -> tuple[U32, ...]:
+    """Return the columns of a plan's steps for streams, none without streams."""
+    return () if found is None else (found.stream, found.after_at, found.after)
