@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 
 from proofs.proving.kernel import installed
+from proofs.proving.solvers.kept import start_ahead
 from proofs.proving.solvers.option import solver_option, timeout_option
-from proofs.proving.solvers.process import start_ahead
 from proofs.verify import constructs, folders, formats, pairing, picture, ranks, text
 from proofs.verify import judge as verify_plan
 from proofs.verify import sets as together

@@ -26,6 +26,7 @@ import proofs.proving.lemmas.entry
 import proofs.verify.entry
 import tmmu.cli.entry
 from proofs.proving.kernel import installed
+from proofs.proving.solvers import kept
 from proofs.verify import judge as verify_plan
 from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options, Solving
@@ -374,6 +375,30 @@ def test_output_that_is_closed_is_no_verdict_by_either_name(tmp_path: Path, comm
     done = subprocess.run([sys.executable, "-m", *command, str(plan)], stdout=writing, check=False, timeout=120)
     os.close(writing)
     assert done.returncode == 70
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started"),
+    [
+        ("absent.cbor", ["z3"]),
+        ("absent.cbor --solver both", ["z3"]),
+        ("absent.cbor --solver cvc5", ["cvc5"]),
+        ("absent.cbor --solver=cvc5", ["cvc5"]),
+        ("absent.cbor --jobs 2", []),
+        ("absent.cbor --resume=verdicts", []),
+        ("--help", []),
+        ("--version", []),
+        ("", []),
+    ],
+)
+def test_the_first_solver_is_started_before_the_command_is_loaded(
+    arguments: str, started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(kept, "start_ahead", found.append)
+    run(arguments.split())
+    assert found == started
+    capsys.readouterr()
 
 
 class Ended(Exception):
