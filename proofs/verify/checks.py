@@ -16,14 +16,13 @@ from proofs.definition.checker.program import PlacedStorages, Program, build_pro
 from proofs.definition.violations import Obligation, Violation, false_field
 from proofs.proving.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.sharing import Permissions, decide_permissions
-from proofs.streams import races, slots
 from tmmu.core.vocabulary import FixedByte
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import Plan
 
-if TYPE_CHECKING:  # what compares a plan with a model, or with other ranks, is loaded where there is one
+if TYPE_CHECKING:  # what is about a model, other ranks or streams is loaded for a plan that has them
     from proofs.sharding.stages import RankModel
 
 
@@ -110,13 +109,19 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from fixed.find_misplaced(plan, stated, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
-    yield from races.find_races(plan.allocation, subject.run)
+    if plan.allocation.streams:
+        from proofs.streams import races
+
+        yield from races.find_races(plan.allocation, subject.run)
     yield from inputs.find_lost_inputs(plan, subject.fate)
     yield from structure.violations(plan, subject.run)
     yield from sharing.find_false_sharing(plan, subject.run)
     if plan.claims is not None:
         yield from claims.find_false_claims(plan.claims, subject.run)
-        yield from slots.find_false_slots(plan.allocation, plan.claims, subject.run)
+        if plan.allocation.streams:
+            from proofs.streams import slots
+
+            yield from slots.find_false_slots(plan.allocation, plan.claims, subject.run)
     if plan.shards is not None:
         from proofs.sharding.parts import find_false_parts
 

@@ -52,9 +52,9 @@ BLOCKED = (
 NOT_FOR_A_PLAN = (
     "onnx", "rich", "cvc5", "hypothesis", "tmmu.planner", "tmmu.importers", "tmmu.cli", "tmmu.examples", "tmmu.onnx",
     "email", "xml", "html", "tomllib", "fractions", "numpy.ma", "tmmu.ir", "tmmu.plans.text", "tmmu.plans.sets",
-    "proofs.sharding", "proofs.sets", "proofs.readers.models", "proofs.definition.model", "proofs.proving.optimum",
-    "proofs.proving.kernel.coq_file", "proofs.verify.formats", "proofs.verify.ranks", "proofs.verify.sets",
-    "proofs.verify.pairing", "proofs.verify.picture", "proofs.verify.fleet",
+    "proofs.sharding", "proofs.sets", "proofs.streams", "proofs.readers.models", "proofs.definition.model",
+    "proofs.proving.optimum", "proofs.proving.kernel.coq_file", "proofs.verify.formats", "proofs.verify.ranks",
+    "proofs.verify.sets", "proofs.verify.pairing", "proofs.verify.picture", "proofs.verify.fleet",
 )  # fmt: skip
 """What verify-plan does not load for one plan of ours: other formats, models, ranks and sets, and what they need."""
 
