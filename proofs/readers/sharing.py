@@ -11,11 +11,10 @@ obligation `sharing_is_sound`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.operators import (
     DROPOUT_ASSUMED,
     DROPOUTS_ASSUMED,
@@ -34,6 +33,9 @@ from tmmu.core.statements import format_operator
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plans.columns import PARTS, ROLES, SHARES
 from tmmu.plans.sections import Plan
+
+if TYPE_CHECKING:  # a plan that is judged without a model needs no reader of models
+    from proofs.readers.models.reference import ReferenceProgram
 
 _VIEW, _IN_PLACE = SHARES.index(Shares.VIEW), SHARES.index(Shares.IN_PLACE)
 _SCRATCH = ROLES.index(Role.SCRATCH)

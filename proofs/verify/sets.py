@@ -25,13 +25,12 @@ from proofs.sets.state import find_never_ready, find_state
 from proofs.sets.violations import find_violations
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.conclusion import record_kernel_result
-from proofs.verify.options import Disagreement, Options
+from proofs.verify.options import Disagreement, Options, SharedNames
 from proofs.verify.verdict import EXITS, OVERLAPPING, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.flags import stem_of_plan
 from tmmu.core.output import count_noun, list_names
 from tmmu.plans import sets
 from tmmu.plans.gate import StatedBuffers, StatedPlan
-from tmmu.plans.sections import Membership
 from tmmu.plans.sets import Agreement, PlanSet
 
 OBLIGATIONS = obligations_discharged(Discharge.OF_SET)
@@ -53,14 +52,6 @@ NOTHING_ASSUMED: dict[str, Any] = {
 """The assumptions of a verdict that rests on no plan."""
 AT_MOST = 20
 """Violations that are looked for."""
-
-
-@dataclass(frozen=True)
-class SharedNames:
-    """The options about plans without a manifest: the names that they share, and the initial ones among them."""
-
-    shared: tuple[str, ...] = ()
-    initial: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,7 +105,7 @@ def verdicts(
         return
     orphans: dict[bytes, list[JudgedPlan]] = {}
     for plan in plans:
-        stated = membership(plan.stated)
+        stated = plan.stated.plan.membership if isinstance(plan.stated, StatedPlan) else None
         if stated is not None and plan.path not in covered:
             orphans.setdefault(stated.digest, []).append(plan)
     for group in orphans.values():
@@ -122,11 +113,6 @@ def verdicts(
             verdict = _empty(f"set of {list_names([plan.path for plan in group])}", group, {})
             _leave_open(verdict, {Obligation.ONE_SET: f"no {sets.MANIFEST} is given: give the folder of the set"})
             yield verdict
-
-
-def membership(stated: StatedPlan | StatedBuffers) -> Membership | None:
-    """Return the set that a plan states, or None."""
-    return stated.plan.membership if isinstance(stated, StatedPlan) else None
 
 
 def misspelt(plans: Sequence[JudgedPlan], patterns: Sequence[str]) -> list[str]:

@@ -23,8 +23,8 @@ from proofs.verify import sets
 from proofs.verify.checks import Subject
 from proofs.verify.conclusion import claims_of
 from proofs.verify.judge import judge
-from proofs.verify.options import Disagreement, Options
-from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.options import Disagreement, Options, SharedNames
+from proofs.verify.sets import JudgedPlan
 from proofs.verify.sources import RecordedSubject
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict, absent
 from tests.support.set_models import cache_program, other_program, prepared
@@ -204,7 +204,6 @@ def test_names_that_fit_nothing_and_plans_without_steps_are_errors_of_the_comman
     buffers = JudgedPlan("b.plan.txt", lifetimes, Verdict("b.plan.txt", PROVED, 0, ""))
     with pytest.raises(Disagreement, match="lifetimes and no steps"):
         list(sets.verdicts([*plans, buffers], {}, SharedNames(("cache",)), Options()))
-    assert sets.membership(lifetimes) is None
     assert sets.misspelt(plans, ["cache", "kache"]) == ["kache"]
 
 

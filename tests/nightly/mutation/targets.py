@@ -198,7 +198,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/children.py": (f"{UNIT}children.py",),
     "proofs/proving/kernel/libraries.py": (f"{UNIT}kernel_libraries.py",),
     "tmmu/core/process.py": (f"{COMMANDS}verify_command.py", f"{COMMANDS}prove_lemmas.py"),
-    **{f"proofs/proving/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child")},
+    **{f"proofs/proving/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child", "kept")},
     "proofs/proving/solvers/process.py": (f"{UNIT}solvers.py", f"{COMMANDS}second_opinion.py"),
     **dict.fromkeys(
         ("proofs/proving/solvers/option.py", "proofs/definition/tables.py"), (f"{UNIT}solvers.py", f"{UNIT}smtlib.py")
