@@ -10,7 +10,7 @@ spec: T4.1, T4.2, T4.3, T8.6, T8.7
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -97,6 +97,20 @@ class _Classes:
         self.kept[into] = self.kept[into] or self.kept[other]
 
 
+class InPlaceWishes(NamedTuple):
+    """The wishes of a plan set about in-place results.
+
+    `first` are operands whose bytes a result takes rather than those of another operand. `apart` are results that take
+    no operand's bytes.
+    """
+
+    first: Collection[str] = ()
+    apart: Collection[str] = ()
+
+
+NO_WISHES = InPlaceWishes()
+
+
 def form_storages(
     program: ModelProgram,
     live: Liveness,
@@ -105,6 +119,7 @@ def form_storages(
     in_place: bool = True,
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, RequestedPlace] | None = None,
+    wishes: InPlaceWishes = NO_WISHES,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
@@ -131,7 +146,7 @@ def form_storages(
                 place="must_not_alias",
                 fix="drop one of the two",
             )
-    window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed)
+    window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed, wishes)
     shared = _number_storages(classes, window)
     problem = _build_storages(program, live, arena, shared, arenas, policy)
     placed = add_fixed(problem, tensors, shared.storage, window, fixed)
@@ -166,6 +181,7 @@ def _decide_hints(
     of: list[int],
     in_place: bool,
     fixed: Mapping[int, RequestedPlace],
+    wishes: InPlaceWishes,
 ) -> tuple[Sequence[int], list[RefusedHint]]:
     """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
 
@@ -203,7 +219,9 @@ def _decide_hints(
         read: dict[int, list[int]] = {}  # the operands by class
         for t in dict.fromkeys(step.reads):
             read.setdefault(classes.find(t), []).append(t)
-        for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
+        for result, operand in sorted(
+            node.in_place, key=lambda pair: (place[pair[0]], tensors[pair[1]].name not in wishes.first)
+        ):
             x, o = classes.find(operand), classes.find(result)
             if not in_place:
                 reason = "the layout places every result separately"
@@ -211,6 +229,8 @@ def _decide_hints(
                 reason = "the node has bodies"
             elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in changed:
                 reason = "the result shares other bytes already"
+            elif tensors[result].name in wishes.apart:
+                reason = "the result is the next value of state whose old value is read until then"
             elif tensors[operand].shape != tensors[result].shape:
                 reason = "the operand has another shape"
             elif BITS[tensors[operand].dtype] != BITS[tensors[result].dtype]:
