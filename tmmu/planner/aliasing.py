@@ -10,7 +10,7 @@ spec: T4.1, T4.2, T4.3, T8.6, T8.7
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -126,21 +126,35 @@ def _last_on_streams(program: ModelProgram, order: StepOrder) -> list[dict[int, 
     return found
 
 
+class InPlaceWishes(NamedTuple):
+    """The wishes of a plan set about in-place results.
+
+    `first` are operands whose bytes a result takes rather than those of another operand. `apart` are results that take
+    no operand's bytes.
+    """
+
+    first: Collection[str] = ()
+    apart: Collection[str] = ()
+
+
+NO_WISHES = InPlaceWishes()
+
+
 def form_storages(
     program: ModelProgram,
     live: Liveness,
     arenas: tuple[ArenaConfiguration, ...],
     mode: str,
-    in_place: bool = True,
+    in_place: InPlaceWishes | bool = True,
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, RequestedPlace] | None = None,
     order: StepOrder | None = None,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
-    `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the places at which they
-    must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an alias group that spans
-    arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
+    `in_place` is False for layouts that place every result separately, or has wishes. `fixed` maps tensors to the
+    places at which they must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an
+    alias group that spans arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
     """
     fixed = fixed or {}
     tensors, model = program.tensors, program.model
@@ -194,7 +208,7 @@ def _decide_hints(
     classes: _Classes,
     shares: list[Shares],
     of: list[int],
-    in_place: bool,
+    in_place: InPlaceWishes | bool,
     fixed: Mapping[int, RequestedPlace],
 ) -> tuple[Sequence[int], list[RefusedHint]]:
     """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
@@ -204,6 +218,7 @@ def _decide_hints(
     """
     tensors, model = program.tensors, program.model
     window = array("Q", [0]) * len(tensors)
+    wishes = in_place if isinstance(in_place, InPlaceWishes) else NO_WISHES
     refused: list[RefusedHint] = []
     if not classes.is_hinted and Shares.VIEW not in shares:
         return window, refused
@@ -233,7 +248,9 @@ def _decide_hints(
         read: dict[int, list[int]] = {}  # the operands by class
         for t in dict.fromkeys(step.reads):
             read.setdefault(classes.find(t), []).append(t)
-        for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
+        for result, operand in sorted(
+            node.in_place, key=lambda pair: (place[pair[0]], tensors[pair[1]].name not in wishes.first)
+        ):
             x, o = classes.find(operand), classes.find(result)
             if not in_place:
                 reason = "the layout places every result separately"
@@ -241,6 +258,8 @@ def _decide_hints(
                 reason = "the node has bodies"
             elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in changed:
                 reason = "the result shares other bytes already"
+            elif tensors[result].name in wishes.apart:
+                reason = "the result is the next value of state whose old value is read until then"
             elif tensors[operand].shape != tensors[result].shape:
                 reason = "the operand has another shape"
             elif BITS[tensors[operand].dtype] != BITS[tensors[result].dtype]:
