@@ -178,11 +178,42 @@ class RangeOptions:
     symbolic: bool
 
 
+@dataclass(frozen=True)
+class OrderOptions:
+    """The execution order: the word for one that is computed, and the names of nodes that are listed."""
+
+    order: str
+    listed: tuple[str, ...]
+
+
+ORDER_LIMIT = 1 << 28
+"""The largest file of an execution order that is read, in bytes."""
+
+
+def _read_order(_context: object, _parameter: object, path: str | None) -> tuple[str, ...]:
+    """Return the names in a file of --execution-order, one a line. Raises INVALID_BINDING if it is not such a text."""
+    from tmmu.core.canonical import read_bounded
+    from tmmu.core.errors import TmmuError
+
+    if path is None:
+        return ()
+    try:
+        names = tuple(filter(None, read_bounded(path, ORDER_LIMIT, "INVALID_BINDING").decode().splitlines()))
+    except UnicodeDecodeError:
+        names = ()
+    if not names:
+        raise TmmuError(
+            "INVALID_BINDING", "expected the names of nodes, one a line", file=path,
+            fix="list each node once, as `tmmu show --steps` names it", binding="execution_order",
+        )  # fmt: skip
+    return names
+
+
 def _plan_options(
     layout: str,
     address_token: bytes | None,
     fallback: str | None,
-    order: str,
+    sequence: OrderOptions,
     token: bytes,
     effort: int | None,
     over_ranges: RangeOptions,
@@ -192,9 +223,9 @@ def _plan_options(
     from tmmu.planner.options import PlanOptions
 
     return PlanOptions(
-        layout=layout, order=order, replay_token=token, address_token=address_token, fallback=fallback,
+        layout=layout, order=sequence.order, replay_token=token, address_token=address_token, fallback=fallback,
         replan_policy=over_ranges.replan_policy.upper(), effort=effort, symbolic=over_ranges.symbolic,
-        fixed=parse_offsets(fix),
+        fixed=parse_offsets(fix), listed=sequence.listed,
     )  # fmt: skip
 
 
@@ -232,7 +263,20 @@ planning = gather_options(
         type=click.Choice(["packed"]),
         help="The layout to use where the layout slots does not fit and this one does.",
     ),
-    order,
+    gather_options(
+        "sequence",
+        OrderOptions,
+        order,
+        click.option(
+            "--execution-order",
+            "listed",
+            type=existing,
+            callback=_read_order,
+            metavar="FILE",
+            help="Run the nodes in the order of this text file: the name of each node, one a line, as `tmmu show "
+            "--steps` has them.",
+        ),
+    ),
     gather_options(
         "token",
         _token,
