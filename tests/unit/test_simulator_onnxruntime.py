@@ -53,6 +53,16 @@ def test_small_examples_are_identical_and_nearly_what_onnx_makes_of_them(name: s
 
 
 @with_onnxruntime
+def test_a_result_smaller_than_its_bound_is_run_at_its_own_shape(tmp_path: Path) -> None:
+    """spec: SIM5.11"""
+    text = (
+        "main (float[6] x) => (float[1, 6] y) <int64[1, 6] i> { i = NonZero (x)  f = Cast <to = 1> (i)  y = Neg (f) }"
+    )
+    x = {"x": np.array([0, 1, 0, 2, 0, 3], np.float32)}
+    assert close(model_of(text), tmp_path, bindings={"trust_shapes": True}, inputs=x)
+
+
+@with_onnxruntime
 def test_a_block_of_gpt2_and_a_small_unet_are_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: SIM5.9, SIM1.7"""
     monkeypatch.setattr(gpt2, "LAYERS", 1)

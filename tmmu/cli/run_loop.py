@@ -101,7 +101,9 @@ class BatchLoop:
                     return
                 report, arrays = self.batch(batches, runnable, number, doing)
                 record.corruption = report.corruption
-                yield BatchResult(report, arrays, self.plan, convert_units(self.plan.bindings, shape), change, record)
+                smaller = {} if runnable.kernels is None else runnable.kernels.shapes_below()
+                bound_to = convert_units(self.plan.bindings, shape)
+                yield BatchResult(report, arrays, self.plan, bound_to, change, record, smaller)
                 if not report.identical:
                     return
             if record.refused is not None:

@@ -29,6 +29,7 @@ from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
 from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
+from tmmu.planner.orders.listed import arrange_as_listed
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
 from tmmu.planner.streams import program
@@ -157,7 +158,10 @@ def prepare_model(
     in_place = IN_PLACE[options.layout]
     written = ir_columns.to_object(model)
     ir_hash = canonical.digest(written)
-    ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
+    if options.listed:
+        ordered = arrange_as_listed(model, options.listed)
+    else:
+        ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
     if options.streams is not None:
         ordered = assign_streams(ordered, options.streams)
     if ordered is not model:

@@ -279,7 +279,7 @@ def plan(
         layout=options.layout, order=options.order, replay_token=replay_token(options.seed),
         address_token=options.address_token, fallback=options.fallback,
         replan_policy=options.replan_policy.upper(), effort=options.effort, symbolic=options.symbolic,
-        fixed=dict(options.fixed),
+        fixed=dict(options.fixed), listed=tuple(options.execution_order),
     )  # fmt: skip
     training = TrainingOptions(mode, options.preset, options.budget)
     configuration = (
