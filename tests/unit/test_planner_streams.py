@@ -164,7 +164,12 @@ def test_a_model_in_which_two_nodes_race_is_refused_with_the_wait_that_it_lacks(
 
 
 @pytest.mark.parametrize(
-    ("options", "binding"), [(PlanOptions(order="memory"), "order"), (PlanOptions(layout="packed", effort=5), "effort")]
+    ("options", "binding"),
+    [
+        (PlanOptions(order="memory"), "order"),
+        (PlanOptions(listed=("n1",)), "execution-order"),
+        (PlanOptions(layout="packed", effort=5), "effort"),
+    ],
 )
 def test_options_that_put_steps_one_after_another_are_refused(options: PlanOptions, binding: str) -> None:
     with pytest.raises(TmmuError, match=f"drop --{binding}"):

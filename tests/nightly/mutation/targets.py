@@ -403,6 +403,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"tmmu/planner/orders/{name}.py": ORDERS
         for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
     },
+    "tmmu/planner/orders/listed.py": (f"{UNIT}order_listed.py",),
     **{f"tmmu/planner/training/{name}.py": (*JOINT, f"{UNIT}opaque_nodes.py", GOLDEN)
        for name in ("expand", "gradients")},
     **{f"tmmu/planner/remat/{name}.py": REWRITING for name in ("rewrite", "strategies")},
