@@ -97,10 +97,11 @@ class RecordedSubject(Sources):
         return super().answers(subject, solving, progress)
 
 
-class ModelInMemory(Sources):
-    """Gives a model that is in no file, whatever path is asked for; all else is asked for anew."""
+class ModelInMemory(RecordedSubject):
+    """Gives a model that is in no file, whatever path is asked for; all else is asked for anew, and kept."""
 
     def __init__(self, model: Model) -> None:
+        super().__init__()
         self._model = model
 
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
