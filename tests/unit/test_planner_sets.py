@@ -77,6 +77,36 @@ def test_state_that_is_copied_back_is_an_exit_beside_its_entry() -> None:
         plan_programs(prepared(lstm=early), SetOptions(("lstm:n=lstm:h",)), "packed")
 
 
+def test_state_is_changed_in_place_although_another_operand_could_give_its_bytes() -> None:
+    """Of the two operands of a node, that whose hint is later. spec: PS3.10"""
+    model = read_model("""tensor x u8 64 input
+tensor cache u8 64 input donated
+tensor n u8 64
+tensor next u8 64 output
+node n my::F x -> n
+node put my::Put n cache -> next inplace next n inplace next cache""")
+    made = checked(plan_programs(prepared(a=model, b=model), SetOptions(("cache",)), "packed"))
+    assert made.plan_set.agreement.shared[0].uses["a"] == SharedUse("cache", "next")
+    [refused] = made.refused["a"]
+    assert (refused.operand, refused.reason) == ("n", "the result shares other bytes already")
+
+
+def test_the_next_value_of_state_takes_no_bytes_that_are_written_while_the_old_one_is_read() -> None:
+    """As of an LSTM, which reads its state while it writes another tensor. spec: PS3.10, PS1.7"""
+    model = read_model("""tensor x u8 64 input
+tensor h u8 64 input
+tensor made u8 64
+tensor y u8 16 output
+tensor next u8 64 output
+node cell my::Cell x h -> made y
+node last my::Mask made -> next inplace next made""")
+    made = checked(plan_programs(prepared(a=model), SetOptions(("a:h=a:next",)), "packed"))
+    [h] = made.plan_set.agreement.shared
+    assert (h.uses["a"], h.bytes) == (SharedUse("h", "next"), 64)
+    [refused] = made.refused["a"]
+    assert (refused.result, "old value is read" in refused.reason) == ("next", True)
+
+
 def test_a_fixed_offset_in_one_program_holds_in_all() -> None:
     fixed = read_model(
         "tensor x u8 16 input\ntensor w u8 32 parameter\ntensor cache u8 64 input donated at 256\n"
