@@ -193,8 +193,6 @@ class NetworkSet:
     programs: dict[str, Callable[[], onnx.ModelProto]]
     flags: tuple[str, ...]
     calls: str
-    shared_state: tuple[str, ...]
-    """Patterns of the names of the state in a program, apart from weights."""
 
 
 def networks(sizes: tuple[Sizes, Sizes] = (GPT2, WHISPER), prompt: int = 128) -> dict[str, NetworkSet]:
@@ -210,15 +208,15 @@ def networks(sizes: tuple[Sizes, Sizes] = (GPT2, WHISPER), prompt: int = 128) ->
     return {
         "gpt2, prefill and decode": NetworkSet(
             {"prefill": lambda: cached_gpt2(prompt, gpt2), "decode": lambda: cached_gpt2(1, gpt2)},
-            (*caches, "--share", "*.weight", "--share", "*.bias"), "prefill,decode*3", ("cache.*",),
+            (*caches, "--share", "*.weight", "--share", "*.bias"), "prefill,decode*3",
         ),
         "whisper, encoder and decoder": NetworkSet(
             {"encoder": lambda: speech_encoder(whisper), "decoder": lambda: speech_decoder(whisper)},
-            ("--share", "cross.*", "--donate", "decoder:cache.*", *own), "encoder,decoder*3", ("cross.*", "cache.*"),
+            ("--share", "cross.*", "--donate", "decoder:cache.*", *own), "encoder,decoder*3",
         ),
         "LSTM, chunks and frames": NetworkSet(
             {"chunk": lambda: lstm(16), "frame": lambda: lstm(1)},
             ("--share", "h", "--share", "c", *pairs, "--share", "lstm.*", "--share", "score.weight"),
-            "chunk,frame*3", ("h", "c", "*_next"),
+            "chunk,frame*3",
         ),
     }  # fmt: skip
