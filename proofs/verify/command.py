@@ -361,7 +361,8 @@ def command(
     if not fleet.is_asked:
         return _in_turn(plans_given, replace(options, in_set=bool(names.shared)), names, printing, report)
     if names.shared or plans_given.sets:
-        raise click.UsageError("a plan set goes with none of --jobs, --cluster and --resume")
+        named = "--shared" if names.shared else next(iter(plans_given.sets))
+        raise click.UsageError(f"{named}: a plan set goes with none of --jobs, --cluster and --resume: verify it alone")
     for flag, folder in (*_written_into(into), ("--report", report)):
         if folder is not None:
             raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")

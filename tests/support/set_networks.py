@@ -114,9 +114,9 @@ def _decoder(name: str, sizes: Sizes, rows: int, cross: bool) -> onnx.ModelProto
         hidden = g.node("Add", hidden, g.attend(query, keys, values, mask, own))
         if cross:
             shape = (1, s.heads, s.frames, s.width // s.heads)
-            heard, said = (g.input(f"cross.{layer}.{part}", shape) for part in ("keys", "values"))
+            cross_keys, cross_values = (g.input(f"cross.{layer}.{part}", shape) for part in ("keys", "values"))
             query = g.dense(g.norm(hidden, f"{own}.cross_norm"), s.width, s.width, f"{own}.cross_query")
-            hidden = g.node("Add", hidden, g.attend(query, heard, said, None, f"{own}.cross"))
+            hidden = g.node("Add", hidden, g.attend(query, cross_keys, cross_values, None, f"{own}.cross"))
         hidden = g.feed(hidden, own)
     hidden = g.norm(hidden, "final_norm")
     hidden = g.node("Slice", hidden, g.constant([rows - 1]), g.constant([rows]), g.constant([1]))

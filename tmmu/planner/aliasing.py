@@ -126,18 +126,20 @@ def _last_on_streams(program: ModelProgram, order: StepOrder) -> list[dict[int, 
     return found
 
 
-class InPlaceWishes(NamedTuple):
-    """The wishes of a plan set about in-place results.
+class InPlaceRules(NamedTuple):
+    """The results that may take an operand's bytes, and which operand's: of a plan set.
 
-    `first` are operands whose bytes a result takes rather than those of another operand. `apart` are results that take
-    no operand's bytes.
+    `allowed` is False for layouts that place every result separately. `first` are operands whose bytes a result takes
+    rather than those of another operand. `apart` are results that take no operand's bytes.
     """
 
+    allowed: bool = True
     first: Collection[str] = ()
     apart: Collection[str] = ()
 
 
-NO_WISHES = InPlaceWishes()
+ANY_IN_PLACE = InPlaceRules()
+"""Each result may take an operand's bytes, and the first operand is preferred."""
 
 
 def form_storages(
@@ -145,16 +147,16 @@ def form_storages(
     live: Liveness,
     arenas: tuple[ArenaConfiguration, ...],
     mode: str,
-    in_place: InPlaceWishes | bool = True,
+    in_place: bool | InPlaceRules = True,
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, RequestedPlace] | None = None,
     order: StepOrder | None = None,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
-    `in_place` is False for layouts that place every result separately, or has wishes. `fixed` maps tensors to the
-    places at which they must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an
-    alias group that spans arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
+    `in_place` as a Boolean is `InPlaceRules.allowed`. `fixed` maps tensors to the places at which they
+    must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an alias group that spans
+    arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
     """
     fixed = fixed or {}
     tensors, model = program.tensors, program.model
@@ -175,7 +177,8 @@ def form_storages(
                 place="must_not_alias",
                 fix="drop one of the two",
             )
-    window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed)
+    rules = in_place if isinstance(in_place, InPlaceRules) else InPlaceRules(in_place)
+    window, refused = _decide_hints(program, arena, classes, shares, of, rules, fixed)
     shared = _number_storages(classes, window)
     problem = _build_storages(program, live, arena, shared, arenas, policy)
     placed = add_fixed(problem, tensors, shared.storage, window, fixed)
@@ -208,7 +211,7 @@ def _decide_hints(
     classes: _Classes,
     shares: list[Shares],
     of: list[int],
-    in_place: InPlaceWishes | bool,
+    rules: InPlaceRules,
     fixed: Mapping[int, RequestedPlace],
 ) -> tuple[Sequence[int], list[RefusedHint]]:
     """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
@@ -218,7 +221,6 @@ def _decide_hints(
     """
     tensors, model = program.tensors, program.model
     window = array("Q", [0]) * len(tensors)
-    wishes = in_place if isinstance(in_place, InPlaceWishes) else NO_WISHES
     refused: list[RefusedHint] = []
     if not classes.is_hinted and Shares.VIEW not in shares:
         return window, refused
@@ -249,16 +251,16 @@ def _decide_hints(
         for t in dict.fromkeys(step.reads):
             read.setdefault(classes.find(t), []).append(t)
         for result, operand in sorted(
-            node.in_place, key=lambda pair: (place[pair[0]], tensors[pair[1]].name not in wishes.first)
+            node.in_place, key=lambda pair: (place[pair[0]], tensors[pair[1]].name not in rules.first)
         ):
             x, o = classes.find(operand), classes.find(result)
-            if not in_place:
+            if not rules.allowed:
                 reason = "the layout places every result separately"
             elif step.part is not NodePart.WHOLE:
                 reason = "the node has bodies"
             elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in changed:
                 reason = "the result shares other bytes already"
-            elif tensors[result].name in wishes.apart:
+            elif tensors[result].name in rules.apart:
                 reason = "the result is the next value of state whose old value is read until then"
             elif tensors[operand].shape != tensors[result].shape:
                 reason = "the operand has another shape"

@@ -145,12 +145,12 @@ def prepare_model(
     options: PlanOptions,
     policy: ArenaPolicy,
     shared: Collection[str] = (),
-    wishes: aliasing.InPlaceWishes = aliasing.NO_WISHES,
+    rules: aliasing.InPlaceRules = aliasing.ANY_IN_PLACE,
 ) -> PreparedModel:
     """Work out what a model requires of its placement: lifetimes, and which tensors share bytes. As `plan_memory`.
 
     The requested offsets of the tensors in `shared` are noted, and constrain nothing yet: a plan set decides on their
-    places, and has `wishes` about in-place results.
+    places, and has `rules` of its own about in-place results.
     """
     check_options(options, model)
     mode = options.mode
@@ -176,8 +176,8 @@ def prepare_model(
     live = liveness.analyze(run, mode)
     requested = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
     staying = {t: place for t, place in requested.items() if run.tensors[t].name not in shared}
-    wanted = in_place and wishes
-    alias = aliasing.form_storages(run, live, arenas, mode, wanted, policy, staying, order_of_steps)
+    rules = rules._replace(allowed=in_place)
+    alias = aliasing.form_storages(run, live, arenas, mode, rules, policy, staying, order_of_steps)
     problem = replace(alias.storages, address_token=options.address_token)
     if order_of_steps is not None:
         problem = replace(problem, order=_order_storages(run, alias, problem, order_of_steps))

@@ -99,7 +99,9 @@ def _check_names(programs: Sequence[SetProgram]) -> None:
     seen = set[str]()
     for program in programs:
         if program.name in seen:
-            raise set_error(f"two programs are named {program.name!r}", "rename one of the files")
+            raise set_error(
+                f"two programs are named {program.name!r}", "give one another name with --program NAME=MODEL"
+            )
         seen.add(program.name)
 
 

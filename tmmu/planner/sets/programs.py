@@ -14,7 +14,7 @@ import numpy as np
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Model, Role, Shares
-from tmmu.planner.aliasing import InPlaceWishes
+from tmmu.planner.aliasing import InPlaceRules
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import PreparedModel, prepare_model
 from tmmu.planner.problem import AllocationProblem, Fixed, problem_of_plan
@@ -91,8 +91,8 @@ def prepare_program(
 
     A result takes the bytes of a donated operand rather than those of another one, because state is changed like this.
     """
-    every, wishes = {tensor.name for tensor in model.tensors}, InPlaceWishes(first=model.bindings.donated)
-    return prepare_model(model, arenas, options, policy, every, wishes)
+    every, rules = {tensor.name for tensor in model.tensors}, InPlaceRules(first=model.bindings.donated)
+    return prepare_model(model, arenas, options, policy, every, rules)
 
 
 def of_plan(plan: Plan, name: str) -> SetProgram:
@@ -144,7 +144,7 @@ def with_uses(program: SetProgram, groups: Mapping[str, Sequence[TensorOfProgram
     shared = {name for use in uses.values() for name in use.names}
     prepared = prepare_model(
         given, program.prepared.arenas, program.prepared.options, program.prepared.policy, shared,
-        InPlaceWishes(model.bindings.donated, apart),
+        InPlaceRules(True, model.bindings.donated, apart),
     )  # fmt: skip
     return replace(of_model(prepared, program.name), uses=uses)
 
