@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from proofs.verify import sets as together
 from proofs.verify.judge import judge
-from proofs.verify.options import Options
-from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.options import Options, SharedNames
+from proofs.verify.sets import JudgedPlan
 from proofs.verify.sources import ModelInMemory
 from proofs.verify.verdict import PROVED, Verdict
 from tmmu.core.errors import TmmuError
