@@ -96,7 +96,7 @@ def test_a_record_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (found.outcome, found.differs) == ("refuted", True)
     hunt.record(1, "default", program, found)
     (path,) = (tmp_path / "records").rglob("*.json")
-    monkeypatch.setitem(PLANNERS, "wrong", Planner("wrong", ".", (), Path()))
+    monkeypatch.setitem(PLANNERS, "wrong", Planner("wrong", ".", Path()))
     monkeypatch.setattr("tests.nightly.hunt.__main__.install", lambda planner: None)
     monkeypatch.setattr("tests.nightly.hunt.__main__.Worker", lambda command: WrongPlanner())
     assert replay(path, None) == 0
