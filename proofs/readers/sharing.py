@@ -170,7 +170,7 @@ class _Judge:
         if BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
             return f"elements of {self.dtype[claim.row]} and {self.dtype[claim.of]} differ in width"
         if self.writer[root] == NONE and self.name[root] not in self.donated:
-            return f"the caller has not donated {self.name[root]}"
+            return f"the caller has not donated {self.name[root]} (--donate {self.name[root]} states that it has)"
         # A body's initializer is written once and needed whenever the body runs again: it is never overwritten.
         if self.writer[root] == NONE and self.body[claim.step] != MAIN:
             return f"bytes of {operand} are needed when the body runs again"

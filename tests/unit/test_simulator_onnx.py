@@ -353,6 +353,15 @@ def test_a_result_smaller_than_its_bound_is_run_at_its_own_shape(tmp_path: Path)
             Simulated(model_of(graph), tmp_path, bindings=bound, inputs=x | {"c": np.array(True)})
 
 
+def test_a_dimension_that_only_results_have_is_bound_with_trust(tmp_path: Path) -> None:
+    """Without it the message names the option; a name that is nowhere has no such message. spec: T10.7"""
+    model = model_of("main (float[6] x) => (int64[1, k] y) { y = NonZero (x) }")
+    for name, why in (("k", "add --trust-shapes"), ("j", "the model has none")):
+        with pytest.raises(TmmuError, match=why):
+            Simulated(model, tmp_path, bindings={"dims": {name: 6}})
+    identical(model, tmp_path, bindings={"dims": {"k": 6}, "trust_shapes": True})
+
+
 def plan_of(model: onnx.ModelProto, folder: Path) -> Plan:
     return Simulated(model, folder).plan
 

@@ -38,6 +38,8 @@ class BatchResult:
     record: Recording | None = None
     smaller: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The shapes of the tensors that were smaller than planned, by name. spec: SIM5.11"""
+    borrowed: Mapping[str, str] = field(default_factory=dict)
+    """The operators of the nodes that onnxruntime computed in place of onnx, by node. spec: SIM5.12"""
 
     def footprints(self) -> list[int]:
         """Return the bytes that each arena needed: of a symbolic plan those of the shape."""
@@ -69,6 +71,9 @@ def _changes(found: list[BatchResult]) -> Iterator[str]:
     """Yield the shapes of the batches, and each new plan."""
     if any(each.shape for each in found):
         yield f"  shapes: {list_names([_shape(each.shape) for each in found])}"
+    if borrowed := found[-1].borrowed:
+        shown = [f"{op} ({node})" for node, op in borrowed.items()]
+        yield f"  computed by onnxruntime, as onnx has no kernel: {list_names(shown)}"
     if smaller := found[-1].smaller:
         shown = [f"{name} [{', '.join(map(str, shape))}]" for name, shape in smaller.items()]
         yield f"  smaller than planned: {list_names(shown)}"
@@ -142,6 +147,7 @@ def document(name: str, computing: RunOptions, found: list[BatchResult]) -> dict
             {"name": arena, "used_bytes": used, "footprint_bytes": footprint} for arena, used, footprint in _used(found)
         ],
         "shapes": [dict(each.shape) for each in found if each.shape],
+        "borrowed": dict(found[-1].borrowed),
         "smaller": {name: list(shape) for name, shape in found[-1].smaller.items()},
         "replans": [
             {"batch": number + 1, **plain(each.change.to_object())}

@@ -27,8 +27,8 @@ PALETTE = (
 """The colours of the most frequent operators or layers."""
 OTHER = "#7d7d7d"
 """The colour of all others."""
-SAYS_NOTHING = 0.9
-"""Roles say nothing of an arena if this part of its storages has one role."""
+DOMINANT = 0.9
+"""Roles distinguish too little if this part of the storages of an arena has one role."""
 SEPARATORS = re.compile(r"[/.:]+")
 NUMBERED = re.compile(r"[A-Za-z_]*[_-]?\d+")
 
@@ -53,7 +53,7 @@ def colour_storages(one: ArenaMap) -> list[Colouring]:
     by_role = Colouring("role", one.role, {role: ROLE_COLOURS.get(role, OTHER) for role in sorted(set(one.role))})
     by_operator, by_layer = _rank("operator", one.operator), _rank("layer", layers)
     most = max((one.role.count(role) for role in by_role.table), default=0)
-    if most < SAYS_NOTHING * len(one.role):
+    if most < DOMINANT * len(one.role):
         return [by_role, by_operator, by_layer]
     if len(by_operator.table) > 1:
         return [by_operator, by_role, by_layer]

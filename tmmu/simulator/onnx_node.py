@@ -64,6 +64,8 @@ class NodeKernel:
 
     judge = "onnx"
     """The name of the backend."""
+    instead = "install onnxruntime, which then computes it (pip install 'tmmu[judges]'), or "
+    """What else to do about a missing kernel."""
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class NodeKernel:
                 "INVALID_IR",
                 f"{self.judge} has no kernel for {own.op_type} ({_first_line(error)})",
                 place=f"node {name!r}",
-                fix="run the plan with other --kernels: hash has stand-ins for every operator",
+                fix=f"{self.instead}run it with stand-ins for every operator: --kernels hash",
                 operator="UML_OS.TMMU.ApplyPlan_v1",
                 node_id=name,
             ) from error

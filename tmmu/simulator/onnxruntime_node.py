@@ -37,7 +37,7 @@ class SessionKernel(NodeKernel):
     because a session continues its sequence of numbers.
     """
 
-    judge = "onnxruntime"
+    judge, instead = "onnxruntime", ""
 
     def __init__(
         self,

@@ -70,6 +70,7 @@ HOMES = (
 )
 ORDERS = (
     f"{UNIT}order_search.py",
+    f"{UNIT}order_listed.py",
     f"{PROPERTIES}order_search.py",
     f"{UNIT}order_memory.py",
     f"{PROPERTIES}order.py",
@@ -401,7 +402,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/plans/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),
     **{
         f"tmmu/planner/orders/{name}.py": ORDERS
-        for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
+        for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "listed", "portfolio", "segments")
     },
     "tmmu/planner/orders/listed.py": (f"{UNIT}order_listed.py",),
     **{f"tmmu/planner/training/{name}.py": (*JOINT, f"{UNIT}opaque_nodes.py", GOLDEN)
