@@ -236,7 +236,7 @@ def test_what_is_started_is_read_and_written_until_it_is_done() -> None:
     assert "(b) writes b" in race
     assert refuted(text, places | {"b": (2, 8, 4)})  # over what is still written
     before = text.replace("sine(%p)", "sine(%i)").replace("%b =", "%i = u8[4] get-tuple-element(%u), index=1\n  %b =")
-    assert "(s/v) writes s/v" in refuted(before, places)
+    assert "(s) writes s{} and" in refuted(before, places)
     sequential = hlo.flat(hlo.module(CHAIN), hlo.assignment(hlo.module(CHAIN), PLACES, KINDS))
     assert sequential.plan.allocation.streams == ()
 
