@@ -115,6 +115,8 @@ class CellMemory:
     after: tuple[int, ...] = ()
     """The numbers of the steps that the next step waits for directly."""
     has_lanes: bool = False
+    last_on_main: int | None = None
+    """The number of the last step of the main stream."""
     _open: list[_Arms] = field(default_factory=list)
     _arena_names: FreshNames = field(default_factory=FreshNames)
     _cell_names: FreshNames = field(default_factory=FreshNames)
@@ -228,6 +230,8 @@ class CellMemory:
         self.source.bound(len(self.steps) + len(self.cells))
         self.source.count_work(1 + len(step.reads) + len(step.writes))
         self.steps.append(step)
+        if not step.lane:
+            self.last_on_main = len(self.steps) - 1
         return step
 
     def begin(self, name: str, op: tuple[str, str], reads: Iterable[int]) -> None:

@@ -344,21 +344,13 @@ class Calls(BufferMemory):
         lane = "" if self.memory.is_branching else self.lanes.take("")
         if lane:
             self.source.count_work(len(self.lanes.names))
-            self.memory.lane, self.memory.after = lane, (*self.memory.after, *self.last_of_main())
+            last = self.memory.last_on_main
+            self.memory.lane, self.memory.after = lane, () if last is None else (last,)
         self.step(label, touched)
         self.memory.lane = ""
         number = len(self.memory.steps) - 1
         self.started.append(_Started(label, node, frozenset(touched.reads) - results, results, number, lane))
         return found
-
-    def last_of_main(self) -> tuple[int, ...]:
-        """Return the number of the last step of the main stream, or nothing if there is none. O(running collectives)"""
-        steps = self.memory.steps
-        for number in range(len(steps) - 1, -1, -1):
-            self.source.count_work(1)
-            if not steps[number].lane:
-                return (number,)
-        return ()
 
     def begin_branches(self, what: str, condition: list[int]) -> None:
         """State a node with branches, which reads its condition.
