@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-long test-full models models-full kernel kernel-mutants sample style lint bench bench-peers mutation soak hunt fuzz clean help
+.PHONY: demo wheel wheel-test lock audit coverage site test test-fast test-long test-full models models-full kernel kernel-mutants sample style lint bench bench-peers mutation soak hunt reports fuzz clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -31,6 +31,7 @@ help:
 	@echo 'make fuzz       every reader of files, guided by coverage (MINUTES=60, READERS="npy onnx" to choose, INPUT=FILE to read a finding again)'
 	@echo 'make hunt       random programs through the planners of other compilers (MINUTES=60, PLANNERS="litert vela" to choose,'
 	@echo '                RECORD=FILE to show a finding again), which it installs: gigabytes; HUNT_VENVS=folder has them already'
+	@echo 'make reports    the program of each report in spec/reports again: still wrong, or mended? (PROJECT="tinygrad litert" to choose)'
 
 # A missing tool is named with the command that installs it.
 define need_python
@@ -77,7 +78,7 @@ LONG := 1.0
 DAILY = PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
 test-fast: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist worksteal --at-most 0.25 tests/unit tests/property
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist worksteal --at-most 0.05 tests/unit tests/property
 
 test: style
 	$(DAILY) --at-most $(LONG)
@@ -189,6 +190,10 @@ soak: $(VENV)/dev
 
 hunt: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.hunt $(if $(RECORD),--replay $(RECORD),--minutes $(MINUTES) $(if $(PLANNERS),--planners "$(PLANNERS)"))
+
+reports:
+	$(need_python)
+	@$(PYTHON) -m tests.nightly.hunt.rerun $(PROJECT)
 
 $(VENV)/fuzz: $(VENV)/dev
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,fuzz]'

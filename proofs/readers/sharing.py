@@ -11,11 +11,10 @@ obligation `sharing_is_sound`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.operators import (
     DROPOUT_ASSUMED,
     DROPOUTS_ASSUMED,
@@ -34,6 +33,9 @@ from tmmu.core.statements import format_operator
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plans.columns import PARTS, ROLES, SHARES
 from tmmu.plans.sections import Plan
+
+if TYPE_CHECKING:  # a plan that is judged without a model needs no reader of models
+    from proofs.readers.models.reference import ReferenceProgram
 
 _VIEW, _IN_PLACE = SHARES.index(Shares.VIEW), SHARES.index(Shares.IN_PLACE)
 _SCRATCH = ROLES.index(Role.SCRATCH)
@@ -168,7 +170,7 @@ class _Judge:
         if BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
             return f"elements of {self.dtype[claim.row]} and {self.dtype[claim.of]} differ in width"
         if self.writer[root] == NONE and self.name[root] not in self.donated:
-            return f"the caller has not donated {self.name[root]}"
+            return f"the caller has not donated {self.name[root]} (--donate {self.name[root]} states that it has)"
         # A body's initializer is written once and needed whenever the body runs again: it is never overwritten.
         if self.writer[root] == NONE and self.body[claim.step] != MAIN:
             return f"bytes of {operand} are needed when the body runs again"

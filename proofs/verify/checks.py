@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from proofs.definition.checker import claims, configuration, envelope, execute, fixed, inputs, sharing, structure
 from proofs.definition.checker.program import PlacedStorages, Program, build_program, place_storages
-from proofs.definition.model import compare
 from proofs.definition.violations import Obligation, Violation, false_field
 from proofs.proving.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.sharing import Permissions, decide_permissions
-from proofs.sharding.parts import find_false_parts, part_differences
-from proofs.sharding.stages import RankModel
-from proofs.streams import races, slots
 from tmmu.core.vocabulary import FixedByte
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import Plan
+
+if TYPE_CHECKING:  # what is about a model, other ranks or streams is loaded for a plan that has them
+    from proofs.sharding.stages import RankModel
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,9 @@ def violations(subject: Subject) -> Iterator[Violation]:
     """Everything false that is found without a solver, coarse things first, lazily."""
     plan = subject.plan
     if subject.model is not None:
+        from proofs.definition.model import compare
+        from proofs.sharding.parts import part_differences
+
         yield from compare.differences(plan, subject.model.reference, subject.donated, subject.mode)
         yield from part_differences(plan, subject.model)
     if subject.arenas is not None:
@@ -106,14 +109,22 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield from fixed.find_misplaced(plan, stated, fixed.PROVENANCE)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
-    yield from races.find_races(plan.allocation, subject.run)
+    if plan.allocation.streams:
+        from proofs.streams import races
+
+        yield from races.find_races(plan.allocation, subject.run)
     yield from inputs.find_lost_inputs(plan, subject.fate)
     yield from structure.violations(plan, subject.run)
     yield from sharing.find_false_sharing(plan, subject.run)
     if plan.claims is not None:
         yield from claims.find_false_claims(plan.claims, subject.run)
-        yield from slots.find_false_slots(plan.allocation, plan.claims, subject.run)
+        if plan.allocation.streams:
+            from proofs.streams import slots
+
+            yield from slots.find_false_slots(plan.allocation, plan.claims, subject.run)
     if plan.shards is not None:
+        from proofs.sharding.parts import find_false_parts
+
         yield from find_false_parts(plan)
     yield from _false_hashes(subject.stated)
 

@@ -11,21 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from proofs.proving.kernel import installed
+from proofs.proving.solvers.kept import start_ahead
 from proofs.proving.solvers.option import solver_option, timeout_option
-from proofs.proving.solvers.process import start_ahead
-from proofs.verify import constructs, folders, formats, pairing, picture, ranks, text
+from proofs.verify import constructs, folders, text
 from proofs.verify import judge as verify_plan
-from proofs.verify import sets as together
-from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, Solving
-from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, SharedNames, Solving
 from proofs.verify.sources import RecordedSubject
 from proofs.verify.verdict import Verdict
 from proofs.verify.version import version_option
-from tmmu.core import canonical, flags
+from tmmu.core import canonical, flags, kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import (
     MODEL_SUFFIXES,
@@ -48,9 +47,15 @@ from tmmu.core.output import STANDARD, count_noun, escape_line, print_lines, pri
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES, FixedByte
-from tmmu.plans import configuration_file, failed_models, sets
+from tmmu.plans import configuration_file, failed_models
 from tmmu.plans.configuration_file import Configuration
+from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
+
+if TYPE_CHECKING:  # what is about several plans, and other formats than text, is loaded where it is asked for
+    from proofs.verify.ranks import Member
+    from proofs.verify.sets import JudgedPlan
+    from tmmu.plans.sets import PlanSet
 
 
 def _configuration(_context: object, _parameter: object, path: str | None) -> Configuration | None:
@@ -102,7 +107,7 @@ class GivenPlans:
     models: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[Verdict, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
-    sets: Mapping[str, sets.PlanSet] = field(default_factory=dict)
+    sets: Mapping[str, PlanSet] = field(default_factory=dict)
     """The manifests of plan sets, by folder."""
 
     def of_plan(self, plan: str, options: Options) -> Options:
@@ -112,7 +117,13 @@ class GivenPlans:
 
     def programs(self, folder: str) -> list[str]:
         """Return the files of a set's plans."""
-        return [sets.plan_path(folder, name) for name in self.sets[folder].agreement.programs]
+        return _files_of_set(folder, self.sets[folder])
+
+
+def _files_of_set(folder: str, manifest: PlanSet) -> list[str]:
+    from tmmu.plans.sets import plan_path
+
+    return [plan_path(folder, name) for name in manifest.agreement.programs]
 
 
 def _given_plans(given: tuple[Listing, ...], models: tuple[Listing, ...], model: str | None) -> GivenPlans:
@@ -123,13 +134,15 @@ def _given_plans(given: tuple[Listing, ...], models: tuple[Listing, ...], model:
     given_alone = [path for listing in given if not listing.is_folder for path in listing.files]
     plans = tuple(path for path in files if path not in records and not folders.is_manifest(path))
     for folder, manifest in manifests.items():  # a manifest that is given by itself means its plans
-        if os.path.join(folder, sets.MANIFEST) in map(os.path.normpath, given_alone) or folder == os.curdir:
-            listed = (sets.plan_path(folder, name) for name in manifest.agreement.programs)
+        if os.path.join(folder, kind.MANIFEST) in map(os.path.normpath, given_alone) or folder == os.curdir:
+            listed = _files_of_set(folder, manifest)
             plans += tuple(path for path in listed if path not in plans and os.path.isfile(path))
     errors += records.values()
     paired: Mapping[str, str] = {}
     paths = [path for listing in models for path in listing.files]
     if models:
+        from proofs.verify import pairing
+
         try:
             paired, unpaired = pairing.pair(plans, paths)
         except OSError as error:
@@ -163,6 +176,8 @@ class Printing:
     def print_end(self, verdicts: list[Verdict], given: GivenPlans) -> int:
         """Print what is about all files, or what is for programs, and return the exit code of all verdicts."""
         if self.style != "text":
+            from proofs.verify import formats
+
             print_text(formats.WRITERS[self.style](verdicts, given.skipped))
         elif given.is_set and not self.quiet:
             print_lines(*constructs.lines(constructs.count(verdicts), verbose=self.verbose))
@@ -346,7 +361,8 @@ def command(
     if not fleet.is_asked:
         return _in_turn(plans_given, replace(options, in_set=bool(names.shared)), names, printing, report)
     if names.shared or plans_given.sets:
-        raise click.UsageError("a plan set goes with none of --jobs, --cluster and --resume")
+        named = "--shared" if names.shared else next(iter(plans_given.sets))
+        raise click.UsageError(f"{named}: a plan set goes with none of --jobs, --cluster and --resume: verify it alone")
     for flag, folder in (*_written_into(into), ("--report", report)):
         if folder is not None:
             raise click.UsageError(f"{flag} goes with none of --jobs, --cluster and --resume")
@@ -365,7 +381,8 @@ def _in_turn(
     start_ahead(options.solving.solvers[0])
     verdicts: list[Verdict] = []
     drawn: list[tuple[Verdict, list[str], Plan | BufferPlan | None]] = []
-    members, of_sets = [], list[JudgedPlan]()
+    members: list[Member] = []
+    of_sets: list[JudgedPlan] = []
     for number, path in enumerate(given.plans):
         plan, asked = None, given.of_plan(path, options)
         try:
@@ -375,9 +392,10 @@ def _in_turn(
                 plan = stated.plan
                 sources = RecordedSubject()
                 verdict = verify_plan.judge(path, stated, asked, doing, sources)
-            if (one := ranks.member(verdict, stated)) is not None:
-                members.append(one)
-            if asked.in_set or together.membership(stated) is not None:
+            members += _as_member(verdict, stated)
+            if asked.in_set or (isinstance(stated, StatedPlan) and stated.plan.membership is not None):
+                from proofs.verify.sets import JudgedPlan
+
                 of_sets.append(JudgedPlan(path, stated, verdict, sources.subject))
         except TmmuError as error:
             flag = " or ".join(name for name, folder in _written_into(options.folders) if folder is not None)
@@ -397,6 +415,8 @@ def _in_turn(
     _together(verdicts, members, options, printing)
     _as_sets(verdicts, of_sets, given, names, options, printing)
     if report is not None:
+        from proofs.verify import picture
+
         try:
             canonical.write_atomically(report, picture.page(drawn).encode())
         except OSError as error:
@@ -411,8 +431,22 @@ def _add_errors(verdicts: list[Verdict], given: GivenPlans, printing: Printing) 
         printing.print_verdict(verdict)
 
 
-def _together(verdicts: list[Verdict], members: list[ranks.Member], options: Options, printing: Printing) -> None:
+def _as_member(verdict: Verdict, stated: StatedPlan | StatedBuffers) -> list[Member]:
+    """Return the facts on a plan that other ranks need, if it is of a rank."""
+    if not isinstance(stated, StatedPlan) or stated.plan.provenance is None or not stated.plan.provenance.shard_spec:
+        return []
+    from proofs.verify import ranks
+
+    one = ranks.member(verdict, stated)
+    return [] if one is None else [one]
+
+
+def _together(verdicts: list[Verdict], members: list[Member], options: Options, printing: Printing) -> None:
     """Add the verdicts on all ranks together, and print them."""
+    if not members:
+        return
+    from proofs.verify import ranks
+
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
         for name in ranks.misspelt(members, options.bindings.donated):
             raise click.UsageError(
@@ -430,6 +464,8 @@ def _as_sets(
     """Add the verdicts on plan sets, and print them. Raises UsageError for names that fit nothing."""
     if not plans and not given.sets:
         return
+    from proofs.verify import sets as together
+
     if names.shared and any(verdict.verdict == "ERROR" for verdict in verdicts):
         return  # a program is missing, and its error has been printed
     if names.shared or given.sets:

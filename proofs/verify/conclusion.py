@@ -14,7 +14,6 @@ from proofs.definition.checker.layouts import SCATTERED
 from proofs.definition.violations import Obligation
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
 from proofs.proving.obligations import MODULES, VIOLATED, Outcome
-from proofs.proving.optimum import veripb
 from proofs.verify import constructs, export
 from proofs.verify.options import Options
 from proofs.verify.verdict import (
@@ -145,6 +144,8 @@ def _optimal(
             if into is not None:
                 result.notes.append(f"footprint of {name}: optimal, as it is the peak of live bytes")
         elif into is not None and arena.reuse and not arena.scattered:
+            from proofs.proving.optimum import veripb
+
             folder = export.folder_of(into, result.file)
             found = veripb.prove_no_lower_placement(plan.placement, number[name], footprint, folder, timeout)
             claimed["footprint_is_optimal"] = PROVED.lower() if found.proved else "not proved"

@@ -8,13 +8,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from proofs.readers.plans import formats
 from proofs.verify.verdict import NO_PLAN, Verdict
+from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import LINKED, UNREADABLE, SkippedFile
 from tmmu.core.output import count_noun, escape_line, list_names
-from tmmu.plans import failed_models, sets
+from tmmu.plans import failed_models
+
+if TYPE_CHECKING:  # most folders are no plan sets
+    from tmmu.plans.sets import PlanSet
 
 LISTED = 8
 """The most paths that a line has without `-v`."""
@@ -29,14 +34,17 @@ def is_taken(path: str) -> bool:
 
 def is_manifest(path: str) -> bool:
     """Whether a file is the manifest of a plan set, by its name."""
-    return os.path.basename(path) == sets.MANIFEST and os.path.isfile(path)
+    return os.path.basename(path) == kind.MANIFEST and os.path.isfile(path)
 
 
-def read_manifests(paths: Sequence[str]) -> tuple[dict[str, sets.PlanSet], list[Verdict]]:
+def read_manifests(paths: Sequence[str]) -> tuple[dict[str, PlanSet], list[Verdict]]:
     """Return the manifest of each folder, and an error for each that cannot be read. spec: PS2.4"""
-    found, errors = dict[str, sets.PlanSet](), list[Verdict]()
+    found: dict[str, PlanSet] = {}
+    errors: list[Verdict] = []
     for path in paths:
         folder = os.path.dirname(path) or os.curdir
+        from tmmu.plans import sets
+
         try:
             found[folder] = sets.load(folder)
         except TmmuError as error:

@@ -12,19 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proofs.definition.checker.inputs import InputFate
-from proofs.definition.model.difference import difference
 from proofs.definition.violations import Obligation, Violation
 from proofs.proving import obligations
-from proofs.proving.kernel import coq_file, installed
+from proofs.proving.kernel import installed
 from proofs.proving.kernel.answer import NOT_ASKED
 from proofs.proving.obligations import Outcome
 from proofs.readers import arms, donation
-from proofs.readers.models.recomputation import add_recomputation
 from proofs.readers.plans import formats as plan_formats
-from proofs.sharding.stages import RankModel
 from proofs.verify.checks import BufferSubject, Subject, buffer_violations, violations
 from proofs.verify.conclusion import claims_of, conclude
 from proofs.verify.forked import Forked
@@ -61,6 +58,9 @@ from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
 
+if TYPE_CHECKING:  # a plan that is judged without a model needs none of it
+    from proofs.sharding.stages import RankModel
+
 AT_MOST = 100
 """Violations that are looked for."""
 
@@ -85,6 +85,8 @@ def open_plan(path: str, options: Options = DEFAULTS) -> StatedPlan | StatedBuff
 
         smtlib.clear(smtlib.folder_of(options.folders.smt2, path))
     if options.folders.coq is not None:
+        from proofs.proving.kernel import coq_file
+
         coq_file.remove_coq_file(options.folders.coq)
     try:
         return plan_formats.load_any(path, options.capacity, options.bindings.dims)
@@ -222,13 +224,15 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
         return
     if (into := options.folders.smt2) is not None:
         _export(result, subject, outcomes, into, options.solving.definition_limit)
-    theory = installed.find_theory()
-    if options.folders.coq is not None and subject.plan.allocation.streams:
-        result.notes.append(
-            f"{options.folders.coq} is not written: its theorem is about steps that run one after another"
-        )
-    elif options.folders.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
-        coq_file.write_coq_file(options.folders.coq, result.file, subject.context, digest, theory)
+    into = options.folders.coq
+    if into is not None and subject.plan.allocation.streams:
+        result.notes.append(f"{into} is not written: its theorem is about steps that run one after another")
+    elif into is not None and result.kernel["answer"] != NOT_ASKED:
+        from proofs.proving.kernel import coq_file
+
+        theory = installed.find_theory()
+        if theory is not None:
+            coq_file.write_coq_file(into, result.file, subject.context, digest, theory)
 
 
 def _has_windows(subject: Subject) -> bool:
@@ -276,6 +280,9 @@ def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) 
 
     The model is bound like the plan, except for the values that only the user states.
     """
+    from proofs.readers.models.recomputation import add_recomputation
+    from proofs.sharding.stages import RankModel
+
     bound, origin = bindings_for(plan, asked), plan.provenance
     trusted = replace(
         bound, shapes={**bound.shapes, **asked.shapes}, defaults={}, donated=(), trust_shapes=asked.trust_shapes,
@@ -296,6 +303,8 @@ def _not_of_model(plan: Plan, error: TmmuError) -> Violation:
 
     Raises the error itself if it concerns only the model.
     """
+    from proofs.definition.model.difference import difference
+
     origin = plan.provenance
     if origin is not None and error.code_id == "INVALID_SHARDING":
         stated = f"rank {origin.rank} of {origin.world_size}"

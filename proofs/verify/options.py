@@ -88,6 +88,14 @@ class Options:
 DEFAULTS = Options()
 
 
+@dataclass(frozen=True)
+class SharedNames:
+    """The options about plans without a manifest: the names that they share, and the initial ones among them."""
+
+    shared: tuple[str, ...] = ()
+    initial: tuple[str, ...] = ()
+
+
 class Disagreement(Exception):
     """A binding given on the command line is not the plan's: an error of the command line, exit 2."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from proofs.verify.boxes import Box
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
-from tmmu.core.output import escape_line
+from tmmu.core.output import count_noun, escape_line
 from tmmu.plans.sections import BufferPlan, Plan
 
 WIDTH = 48
@@ -64,19 +64,22 @@ def page(verdicts: Sequence[tuple[Verdict, Sequence[str], Plan | BufferPlan | No
     """The page for some files: each verdict with its lines of text, and of a refuted plan the picture. O(plans)."""
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>verify-plan</title><style>"
-        "body{font-family:sans-serif;margin:1em}pre{white-space:pre-wrap}text{font-size:12px}</style></head><body>"
+        ":root{color-scheme:light dark}body{font-family:sans-serif;margin:1em}"
+        "pre{white-space:pre-wrap}</style></head><body>"
         f"{''.join(part(*one) for one in verdicts)}</body></html>\n"
     )
 
 
 def part(verdict: Verdict, text: Sequence[str], plan: Plan | BufferPlan | None) -> str:
     """One verdict as a part of a page. spec: C1.12, LIB5.2"""
-    colour = {PROVED: "#11734b", REFUTED: "#b3261e"}.get(verdict.verdict, "#8a5a00")
+    colour = HEADS.get(verdict.verdict, "light-dark(#8a5a00,#e6b450)")
     lines = [html.escape(escape_line(line)) for line in text]
     drawing = "" if verdict.witness is None or plan is None else _drawing(verdict.witness, plan)
     return f"<h2 style='color:{colour}'>{lines[0]}</h2><pre>{chr(10).join(lines[1:])}</pre>{drawing}"
 
 
+HEADS = {PROVED: "light-dark(#11734b,#57c795)", REFUTED: "light-dark(#b3261e,#ff8a80)"}
+"""The colours of verdicts, on a light page and on a dark one."""
 SIZE = 900, 420
 COLOURS = ("#0b5cad", "#c05a00", "#5b3a9e", "#2d7d46")
 
@@ -106,7 +109,8 @@ def _drawing(witness: dict[str, Any], plan: Plan | BufferPlan) -> str:
         words = f"<title>{html.escape(title)}</title>" if title else ""
         return f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(w, 1):.1f}' height='{max(h, 1):.1f}' {style}>{words}</rect>"
 
-    drawn = [rectangle(*other, "fill='#dddddd' stroke='#bbbbbb'") for other in _others(plan, arena, (x0, x1, y0, y1))]
+    behind = "fill='#999999' fill-opacity='0.35' stroke='#888888'"
+    drawn = [rectangle(*other, behind) for other in _others(plan, arena, (x0, x1, y0, y1))]
     for k, box in enumerate(shown):
         style = f"fill='{COLOURS[k % len(COLOURS)]}' fill-opacity='0.45' stroke='{COLOURS[k % len(COLOURS)]}'"
         title = f"{box.tensor}: steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte}"
@@ -126,11 +130,45 @@ def _drawing(witness: dict[str, Any], plan: Plan | BufferPlan) -> str:
         for k, box in enumerate(shown)
     )
     named = "<div><span style='background:#b3261e;padding:0 .6em'></span> the step and the bytes of the witness</div>"
-    axes = f"<div>steps {left} to {right} to the right, bytes {low} to {high} upwards; other storages grey</div>"
+    axes = _write_axis(x0, x1, width, "step", is_upright=False) + _write_axis(y0, y1, height, "bytes", is_upright=True)
     return (
-        f"<svg viewBox='0 0 {width} {height}' width='{width}' height='{height}' style='border:1px solid #888'>"
-        f"{''.join(drawn)}</svg>{legend}{named}{axes}"
+        f"<svg viewBox='{-MARGIN} 0 {width + MARGIN} {height + 40}' width='{width + MARGIN}' height='{height + 40}' "
+        f"font-family='sans-serif' font-size='12' fill='currentColor'>"
+        f"<svg width='{width}' height='{height}'>{''.join(drawn)}</svg>"
+        f"<rect width='{width}' height='{height}' fill='none' stroke='#888888'/>{axes}</svg>{legend}{named}"
+        f"<div>The {count_noun(len(shown), 'tensor')} of the witness and the {BEHIND} largest other storages in sight, "
+        "these grey.</div>"
     )
+
+
+MARGIN = 120
+"""The room for the bytes beside a drawing, in pixels."""
+TICKS = 8
+"""The most ticks of an axis."""
+
+
+def _write_axis(first: float, last: float, length: int, word: str, *, is_upright: bool) -> str:
+    """Return an axis as SVG: ticks at whole numbers, of bytes at a round number of a power of two, and its name."""
+    distance = 1
+    while (last - first) / distance > TICKS:
+        distance *= 2
+    marks = []
+    for at in range(max(0, -(-int(first) // distance)) * distance, int(last) + 1, distance):
+        place = (at - first) / (last - first) * length
+        if at < first or at > last:
+            continue
+        if is_upright:
+            y = length - place
+            line, text = f"M -5 {y:.1f} H 0", f"x='-8' y='{y + 4:.1f}' text-anchor='end'"
+        else:
+            line, text = f"M {place:.1f} {SIZE[1]} v 5", f"x='{place:.1f}' y='{SIZE[1] + 18}' text-anchor='middle'"
+        marks.append(f"<path d='{line}' stroke='currentColor'/><text {text}>{at}</text>")
+    if is_upright:
+        where = f"transform='translate({12 - MARGIN} {length / 2:.0f}) rotate(-90)'"
+    else:
+        where = f"x='{length / 2:.0f}' y='{SIZE[1] + 36}'"
+    name = f"<text {where} text-anchor='middle'>{word}</text>"
+    return "".join(marks) + name
 
 
 def _others(

@@ -15,7 +15,8 @@ from typing import Any
 
 from proofs.definition.violations import Discharge, Obligation, Violation, obligations_discharged
 from proofs.proving.lemmas.plan.cover import DEFINITIONS
-from proofs.proving.solvers.process import SolverProcess, command_of
+from proofs.proving.solvers.kept import command_of
+from proofs.proving.solvers.process import SolverProcess
 from proofs.readers.donation import unmatched_patterns
 from proofs.sharding import cover
 from proofs.sharding.exchange import Communication, communications, find_deadlock

@@ -2,7 +2,7 @@
 
 A set is the folder of a manifest, or the plans of a command line in which names are shared. A contradiction is REFUTED
 with what differs, or with calls, step and bytes; a plan that is missing or not proved, and a row that a solver does not
-discharge, is UNKNOWN. spec: PS4.1 to PS4.6
+discharge, is UNKNOWN. spec: PS4.1 to PS4.7
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from proofs.sets.state import find_never_ready, find_state
 from proofs.sets.violations import find_violations
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.conclusion import record_kernel_result
-from proofs.verify.options import Disagreement, Options
-from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
+from proofs.verify.options import Disagreement, Options, SharedNames
+from proofs.verify.verdict import EXITS, OVERLAPPING, PROVED, UNKNOWN, Verdict, refute
 from tmmu.core.flags import stem_of_plan
 from tmmu.core.output import count_noun, list_names
 from tmmu.plans import sets
 from tmmu.plans.gate import StatedBuffers, StatedPlan
-from tmmu.plans.sections import Membership
 from tmmu.plans.sets import Agreement, PlanSet
 
 OBLIGATIONS = obligations_discharged(Discharge.OF_SET)
@@ -40,8 +39,12 @@ COMPARED = (
     Obligation.ONE_SET, Obligation.EVERY_PROGRAM, Obligation.STATE_IS_WRITTEN_FIRST, Obligation.EACH_PROGRAM,
 )  # fmt: skip
 """Those that are compared, and not evaluated by a solver."""
+ONE_AT_A_TIME = "programs run one at a time, and their steps one after another"
+"""How the programs of a set are taken to run."""
+OVERLAPPING_CALLS = f"programs run one at a time, each call after all steps of the last, and in a call {OVERLAPPING}"
+"""How the programs of a set are taken to run if steps of a plan may overlap. spec: PS4.7"""
 NOTHING_ASSUMED: dict[str, Any] = {
-    "execution": "programs run one at a time, and their steps one after another",
+    "execution": ONE_AT_A_TIME,
     **{key: {} for key in ("dims", "ranges", "steps", "shapes", "values", "defaults", "overwritten_inputs", "bases")},
     **{key: [] for key in ("donated", "believed_operators", "arenas", "devices", "rules")},
     "trusted_shapes": False, "stated_sizes": {}, "assumed_sizes": {},
@@ -49,14 +52,6 @@ NOTHING_ASSUMED: dict[str, Any] = {
 """The assumptions of a verdict that rests on no plan."""
 AT_MOST = 20
 """Violations that are looked for."""
-
-
-@dataclass(frozen=True)
-class SharedNames:
-    """The options about plans without a manifest: the names that they share, and the initial ones among them."""
-
-    shared: tuple[str, ...] = ()
-    initial: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +105,7 @@ def verdicts(
         return
     orphans: dict[bytes, list[JudgedPlan]] = {}
     for plan in plans:
-        stated = membership(plan.stated)
+        stated = plan.stated.plan.membership if isinstance(plan.stated, StatedPlan) else None
         if stated is not None and plan.path not in covered:
             orphans.setdefault(stated.digest, []).append(plan)
     for group in orphans.values():
@@ -118,11 +113,6 @@ def verdicts(
             verdict = _empty(f"set of {list_names([plan.path for plan in group])}", group, {})
             _leave_open(verdict, {Obligation.ONE_SET: f"no {sets.MANIFEST} is given: give the folder of the set"})
             yield verdict
-
-
-def membership(stated: StatedPlan | StatedBuffers) -> Membership | None:
-    """Return the set that a plan states, or None."""
-    return stated.plan.membership if isinstance(stated, StatedPlan) else None
 
 
 def misspelt(plans: Sequence[JudgedPlan], patterns: Sequence[str]) -> list[str]:
@@ -190,6 +180,8 @@ def _empty(name: str, plans: Sequence[JudgedPlan], facts: dict[str, Any]) -> Ver
             elif isinstance(value, list) and isinstance(mine, list):
                 first[key] = mine + [each for each in value if each not in mine]
         first["trusted_shapes"] |= plan.verdict.assumptions["trusted_shapes"]
+        if isinstance(plan.stated, StatedPlan) and plan.stated.plan.allocation.streams:
+            first["execution"] = OVERLAPPING_CALLS
     scope = f"as a set of {count_noun(len(facts.get('programs', plans)), 'program')}, called in any order"
     return Verdict(name, UNKNOWN, EXITS[UNKNOWN], scope, assumptions=first | facts)
 

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proofs.proving import obligations
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED, kernel_answer
 from proofs.proving.kernel.program import PlanFile
 from proofs.proving.obligations import PROVED, Outcome
 from proofs.proving.obligations.context import Context, StorageContext
-from proofs.readers.models.ir import read_ir
-from proofs.readers.models.ir_tables import check_indices
-from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.models.training import reference_in_mode
-from proofs.sharding.mesh import Mesh
-from proofs.sharding.stages import DividedModel, RankModel, derive_rank_model, divide_model, rank_model_of
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.options import Solving
 from tmmu.core import canonical, kind
 from tmmu.core.progress import Doing, report_nothing
 from tmmu.core.vocabulary import Bindings, Model
-from tmmu.ir import files, order, validate
+
+if TYPE_CHECKING:  # a plan that is judged without a model needs no reader of models
+    from proofs.readers.models.reference import ReferenceProgram
+    from proofs.sharding.stages import DividedModel, RankModel
 
 
 @dataclass(frozen=True)
@@ -45,21 +41,23 @@ class Answers:
 
 
 def ask(context: Context | StorageContext, of: PlanFile, solving: Solving, progress: Doing = report_nothing) -> Answers:
-    """Ask solvers, and the kernel about the plan's file; of a large plan both at once."""
+    """Ask solvers, and at the same time the kernel about the plan's file."""
     with ThreadPoolExecutor(max_workers=1) as aside:
-        ask_kernel = partial(kernel_answer, context, of, solving.timeout)
-        meanwhile = aside.submit(ask_kernel) if obligations.is_large(context.placement) else None
+        kernel = aside.submit(kernel_answer, context, of, solving.timeout)
         outcomes = obligations.prove_with(
             solving.solvers, context, timeout_s=solving.timeout, workers=solving.workers,
             definition_limit=solving.definition_limit, progress=progress,
         )  # fmt: skip
         progress("asking the kernel")
-        return Answers(outcomes, ask_kernel() if meanwhile is None else meanwhile.result())
+        return Answers(outcomes, kernel.result())
 
 
 def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
     """What must be run of the model at `path`: an IR file, or an ONNX file."""
     if kind.is_ir(path):
+        from proofs.readers.models.ir import read_ir
+        from tmmu.ir import files
+
         return read_ir(files.load(path))
     from proofs.readers.models.onnx import read_onnx
 
@@ -71,10 +69,14 @@ class Sources:
 
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
         """Return the graph that runs of the model in a mode. Raises `TmmuError` if it cannot be read or bound."""
+        from proofs.readers.models.training import reference_in_mode
+
         return reference_in_mode(read_model(path, bindings), mode)
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
         """What one rank runs of it. Raises INVALID_SHARDING where the shard spec does not fit."""
+        from proofs.sharding.stages import derive_rank_model
+
         return derive_rank_model(whole, spec, rank)
 
     def answers(self, subject: Subject | BufferSubject, solving: Solving, progress: Doing) -> Answers:
@@ -97,14 +99,20 @@ class RecordedSubject(Sources):
         return super().answers(subject, solving, progress)
 
 
-class ModelInMemory(Sources):
-    """Gives a model that is in no file, whatever path is asked for; all else is asked for anew."""
+class ModelInMemory(RecordedSubject):
+    """Gives a model that is in no file, whatever path is asked for; all else is asked for anew, and kept."""
 
     def __init__(self, model: Model) -> None:
+        super().__init__()
         self._model = model
 
     def model(self, path: str, bindings: Bindings, mode: str) -> ReferenceProgram:
         """Return what is run of the model, which is checked and ordered as that of an IR file is. Raises as there."""
+        from proofs.readers.models.ir import read_ir
+        from proofs.readers.models.ir_tables import check_indices
+        from proofs.readers.models.training import reference_in_mode
+        from tmmu.ir import order, validate
+
         check_indices(self._model)
         validate.validate_model(self._model)
         return reference_in_mode(read_ir(order.sort_topologically(self._model)), mode)
@@ -119,6 +127,9 @@ class KeptSources(Sources):
 
     def of_rank(self, whole: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
         """What one rank runs, worked out once for its stage. Raises INVALID_SHARDING."""
+        from proofs.sharding.mesh import Mesh
+        from proofs.sharding.stages import divide_model, rank_model_of
+
         key = canonical.digest(spec)
         if self.divided is None or self.divided[0] != key or self.divided[1].model is not whole:
             self.divided = key, divide_model(whole, spec)

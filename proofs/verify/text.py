@@ -11,7 +11,6 @@ from typing import Any
 
 from proofs.definition import promises
 from proofs.definition.violations import Obligation
-from proofs.verify import picture
 from proofs.verify.verdict import COMPUTED, NOT_CLAIMED, NOTHING_TO_CHECK, TYPES, Verdict
 from tmmu.core.bindings import format_ranges
 from tmmu.core.output import count_noun, list_names
@@ -37,6 +36,8 @@ def lines(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
         return
     yield verdict.line
     if verdict.witness is not None:
+        from proofs.verify import picture  # a verdict without a witness needs none
+
         yield f"  {verdict.witness['obligation']}: {verdict.witness['text']}"
         yield from (f"  {line}" for line in (*_witness(verdict.witness), *picture.in_text(verdict.witness)))
     elif proved := _proved(verdict):

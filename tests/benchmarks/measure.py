@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from proofs.proving.solvers.process import end_kept
+from proofs.proving.solvers.kept import end_kept
 from tests.benchmarks.training import training_model
 
 

@@ -172,6 +172,49 @@ def test_reset_begins_anew(tmp_path: Path) -> None:
     assert done.stdout == "1 1.5 1 1"
 
 
+STORED = """
+#include <stdio.h>
+#include <string.h>
+#include "net.h"
+static net_model net;
+int main(void) {
+    const float x[WIDTH] = {1};
+    net_init(&net);
+    for (int k = 0; k < 4; k++) {
+        float y;
+        if (k == 3) net_reset(&net);
+        memcpy(net_step_input(&net, 0), x, sizeof x);
+        net_step_forward(&net);
+        memcpy(&y, net_step_output(&net, 0), 4);
+        printf("%g ", y);
+    }
+    return 0;
+}
+"""
+SUMS = ([("Add", "half x", "h_out")], "x half", "h_out")
+"""A program that changes a state of which its file has the first value, which the caller may replace."""
+ONE_ARENA = """[arenas.all]
+roles = ["parameter", "optimizer", "input", "activation", "gradient", "scratch"]
+"""
+"""An initializer and a result can share bytes only in one arena."""
+
+
+def test_state_begins_with_the_value_in_a_file(tmp_path: Path) -> None:
+    """spec: MC11.4"""
+    path = saved_program(tmp_path / "step.onnx", *SUMS)
+    (tmp_path / "one.toml").write_text(ONE_ARENA)
+    share = ["--share", "step:half=step:h_out", "--donate", "half", "--arenas", str(tmp_path / "one.toml")]
+    assert tmmu(["plan", path, *share, "-q", "-o", str(tmp_path / "set")]) == 0
+    given = ["--model", path, "--donate", "half", "--prefix", "net", "-o", str(tmp_path / "c")]
+    assert tmmu(["codegen", str(tmp_path / "set"), *given]) == 0
+    (tmp_path / "driver.c").write_text(STORED)
+    sources = [str(path) for path in (tmp_path / "c").glob("*.c") if path.name != "net_main.c"]
+    flags = [*SANITIZED, f"-DWIDTH={WIDTH}", "-Ic", "-o", "program"]
+    subprocess.run([compilers()[0], *flags, "driver.c", *sources, "-lm"], check=True, cwd=tmp_path)
+    done = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "1.5 2.5 3.5 1.5 "
+
+
 def test_kernels_and_equal_weights_are_there_once(tmp_path: Path) -> None:
     """Two programs read `half`; a third has another value under this name. spec: MC11.7"""
     paths = [saved_program(tmp_path / f"{name}.onnx", *PROGRAMS[name]) for name in ("decode", "peek")]
@@ -228,3 +271,19 @@ def test_two_values_of_a_shared_tensor_are_refused(tmp_path: Path, capsys: pytes
     models = [flag for path in paths for flag in ("--model", path)]
     code, printed = command(capsys, tmp_path / "set", *models, "-o", tmp_path / "c")
     assert (code, "have different values of it" in printed) == (4, True)
+
+
+def test_state_that_a_file_fixes_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One program changes it, and in another it is a constant. spec: MC11.5"""
+    paths = [
+        saved_program(tmp_path / "step.onnx", *SUMS),
+        saved_program(tmp_path / "peek.onnx", *PROGRAMS["peek"]),
+    ]
+    share = ["--share", "half", "--share", "step:half=step:h_out", "--donate", "step:half"]
+    (tmp_path / "one.toml").write_text(ONE_ARENA)
+    share += ["--arenas", str(tmp_path / "one.toml")]
+    assert tmmu(["plan", *paths, *share, "-q", "-o", str(tmp_path / "set")]) == 0
+    models = [flag for path in paths for flag in ("--model", path)]
+    code, printed = command(capsys, tmp_path / "set", *models, "--donate", "half", "-o", tmp_path / "c")
+    assert (code, "the file of peek fixes its value" in printed) == (4, True)
+    assert not (tmp_path / "c").exists()

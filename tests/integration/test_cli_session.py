@@ -84,22 +84,27 @@ def test_scores_are_those_of_the_session(capsys: pytest.CaptureFixture[str]) -> 
     assert answered(capsys, "score", str(file_of()), "--prompt-tokens", "1")["perplexity"] is None
 
 
-def test_the_plan_and_its_model_are_files_of_which_the_verifier_says_the_same(
+def test_the_plan_set_and_its_models_are_files_of_which_the_verifier_says_the_same(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """And a plan whose file is changed is refused. spec: FD8.2, FD8.3"""
     from proofs.verify.entry import run as verify_plan
 
-    plan = tmp_path / "p.cbor"
-    code, out, err = ran(capsys, "session", "plan", str(file_of()), "-o", str(plan), "--format", "json")
+    folder = tmp_path / "p"
+    code, out, err = ran(capsys, "session", "plan", str(file_of()), "-o", str(folder), "--format", "json")
     found = json.loads(out)
-    assert (code, found["verdict"], err.count("wrote")) == (0, "PROVED", 2)
+    assert (code, found["verdict"], err.count("wrote")) == (0, "PROVED", 5)
+    assert [one["verdict"] for one in found["plans"].values()] == ["PROVED", "PROVED"]
     assert found["steady_bytes"] == sum(r["bytes"] for r in found["memory"] if not r["note"].endswith("at first"))
     assert found["unshared_bytes"] > next(r["bytes"] for r in found["memory"] if r["what"] == "intermediates")
-    assert verify_plan([str(plan), "--model", f"{plan}.ir.cbor"]) == 0
-    other = tmp_path / "q.cbor"
+    check = [str(folder), "--models", str(folder), "--donate", "cache.*"]
+    assert f"verify-plan {folder} --models {folder} --donate 'cache.*'" in err
+    assert verify_plan(check) == 0
+    other = tmp_path / "q"
     assert ran(capsys, "session", "plan", str(file_of()), "-o", str(other), "--activations", "f32")[0] == 0
-    assert verify_plan([str(other), "--model", f"{plan}.ir.cbor"]) == 1
+    for name in ("prefill.cbor", "decode.cbor"):
+        (folder / name).write_bytes((other / name).read_bytes())
+    assert verify_plan(check) == 1
 
 
 def test_the_environment_is_printed_and_decides(
@@ -146,7 +151,7 @@ def test_the_model_is_never_written_over(option: list[str], capsys: pytest.Captu
     model.write_bytes(file_of().read_bytes())
     name, *rest = option
     ended, _, err = ran(capsys, "session", name, str(model), *[str(model) if a == "MODEL" else a for a in rest])
-    assert (ended, "named twice" in err) == (2, True)
+    assert (ended, "named twice" in err or "is a file" in err) == (2, True)
     assert model.read_bytes() == file_of().read_bytes()
 
 

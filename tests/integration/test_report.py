@@ -115,13 +115,14 @@ def test_a_page_is_one_file_that_loads_nothing(pages: ModuleType) -> None:
 
 
 def test_an_arena_of_very_many_storages_is_drawn_in_part(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """spec: RP1.6"""
+    """spec: RP1.6, RP1.12"""
     monkeypatch.setattr(pages, "MOST", 20)
     monkeypatch.setattr(pages, "DRAWN", 10)
     monkeypatch.setattr(pages, "GRID", (64, 64))
     plan = training_plan(300, seed=1)
     text = pages.page("p", [], [("p", arena_maps(plan), step_names(plan))])
     assert "The 10 largest visible of the 20 largest of " in text
+    assert "are not in this page" in text
     (one, *_) = arena_maps(plan)
     picture, height = pages._compute_occupancy(one)
     # Where much is live much is grey: the picture's columns follow the live bytes.

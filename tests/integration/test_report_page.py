@@ -1,10 +1,12 @@
 """A page in a browser: hover, zoom and search do what they say, and no error is printed.
 
-spec: RP1.1, RP1.2, RP1.3, RP1.5, RP1.7
+spec: RP1.1, RP1.2, RP1.3, RP1.5, RP1.7, RP1.10, RP1.11, RP1.13, RP1.14
 """
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import pytest
 from tests.support.tools import require_browser
 from tmmu import Graph
 from tmmu import plan as planned
+from tmmu.plans import metrics
+from tmmu.plans.sections import Plan
 from tmmu.report.arena_map import arena_maps, step_names
 from tmmu.report.page import page
 
@@ -32,9 +36,8 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
-@pytest.fixture
-def shown(browser: Any, tmp_path: Path) -> Iterator[Shown]:
-    """A page with one storage in the middle, what the console says, and what is fetched."""
+def made() -> Plan:
+    """A plan with a storage of a hostile name in the middle, and a chain after it."""
     g = Graph("g")
     x = g.input("x", (1,))
     a = g.node("Make", x, g.tensor("first", (1000,)))
@@ -42,9 +45,18 @@ def shown(browser: Any, tmp_path: Path) -> Iterator[Shown]:
     for n in range(30):
         b = g.node("Make", b, g.tensor(f"late.{n}", (1000,)))
     g.output(b)
-    plan = planned(g).sections
+    found = planned(g).sections
+    assert isinstance(found, Plan)
+    return found
+
+
+@pytest.fixture
+def shown(browser: Any, tmp_path: Path) -> Iterator[Shown]:
+    """A page with the plan twice, what the console says, and what is fetched."""
+    plan = made()
+    both = [(name, arena_maps(plan), step_names(plan)) for name in ("map", "again")]
     path = tmp_path / "map.html"
-    path.write_text(page("map", ["PROVED it"], [("map", arena_maps(plan), step_names(plan))]))
+    path.write_text(page("map", ["PROVED it", "  of it"], both))
     said: list[str] = []
     fetched: list[str] = []
     tab = browser.new_page(viewport={"width": 1200, "height": 900})
@@ -102,3 +114,54 @@ def test_the_verdict_and_the_peak_are_read_on_the_page(shown: Shown) -> None:
     assert tab.get_by_text("PROVED it").is_visible()
     assert tab.get_by_text("are live at step").first.is_visible()
     assert len(tab.screenshot()) > 10_000
+    assert not tab.get_by_text("of it", exact=True).is_visible()
+    tab.get_by_text("PROVED it").click()
+    assert tab.get_by_text("of it", exact=True).is_visible()
+
+
+def test_a_click_on_a_step_lists_what_the_plan_has_there(shown: Shown) -> None:
+    """Steps by the pointer and by keys, with what `tmmu show --tensors` prints. spec: RP1.10, RP1.13"""
+    tab, _, _ = shown
+    rows = [row for row in metrics.tensor_records(made()) if row["arena"] == "activations"]
+    figure = ("Figure", "m.renderers.some(r => r.glyph?.type == 'Quad')")
+
+    def check(step: int) -> None:
+        listing = ("Div", f"m.name == 'listing' && m.text.includes('live at step {step}<')")
+        tab.wait_for_function(f"() => {MODEL.format(*listing)}")
+        found = re.findall(r"<tr><td[^>]*>([^<]*)</td><td>(.*?)</td>", value(tab, *listing, "m.text"))
+        live = [row for row in rows if row["birth"] <= step <= row["death"]]
+        assert sorted(html.unescape(name) for _, name in found) == sorted(row["name"] for row in live)
+        assert [size for size, _ in found] == sorted((size for size, _ in found), reverse=True)
+
+    for step in (5, 21):
+        at = f"Bokeh.index.find_one(m).frame.x_scale.compute({step} + 0.5)"
+        place = value(tab, *figure, f"[{at}, Bokeh.index.find_one(m).canvas_view.el.getBoundingClientRect()]")
+        tab.mouse.click(place[1]["x"] + place[0], place[1]["y"] + 200)
+        check(step)
+    tab.keyboard.press("ArrowRight")
+    check(22)
+    tab.keyboard.press("Escape")
+    tab.wait_for_function(f"() => !{MODEL.format('Span', 'm.line_width == 2')}.visible")
+
+
+def test_names_appear_and_both_plans_move(shown: Shown) -> None:
+    """Zoomed to a tensor, its name is in its rectangle; the plan beside has the same axes. spec: RP1.11, RP1.14"""
+    tab, _, _ = shown
+    search = tab.get_by_placeholder("search a tensor").first
+    search.fill("late.7")
+    search.press("Enter")
+    labels = ("ColumnDataSource", "m.data.ink")
+    tab.wait_for_function(f"() => {MODEL.format(*labels)}.data.text.includes('late.7')")
+    assert tab.evaluate(
+        """() => { const all = [...Bokeh.documents[0]._all_models.values()].filter(m => m.type == 'Figure' &&
+        m.renderers.some(r => r.glyph?.type == 'Quad') && m.left[0].axis_label == 'bytes of activations');
+        return all.length == 2 && all[0].x_range === all[1].x_range && all[0].y_range === all[1].y_range; }"""
+    )
+
+
+@pytest.mark.parametrize(("scheme", "background"), [("dark", "#16181c"), ("light", "#ffffff")])
+def test_the_page_follows_the_system(shown: Shown, scheme: str, background: str) -> None:
+    """spec: RP1.13"""
+    tab, _, _ = shown
+    tab.emulate_media(color_scheme=scheme)
+    tab.wait_for_function(f"() => {MODEL.format('Figure', 'true')}.background_fill_color == '{background}'")

@@ -38,7 +38,7 @@ def judged(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
 
 def test_the_plans_of_the_page_have_the_verdicts_that_it_states(capsys: pytest.CaptureFixture[str]) -> None:
     """A line that is marked wrong is why a plan is refuted; without the mark's tensor it is proved. spec: X1.6, X2.6"""
-    assert len(PLANS) == 3
+    assert len(PLANS) == 4
     for text in PLANS:
         Path("p.plan.txt").write_text(text)
         wrong = re.search(r"^tensor (\w+).*# wrong", text, re.MULTILINE)

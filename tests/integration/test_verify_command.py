@@ -5,6 +5,8 @@ spec: C1.1, C1.2, C1.3, C1.4, C1.6, C1.7, C1.8, C2.6, R5.2, V4.6
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib.metadata
 import io
 import json
@@ -26,6 +28,7 @@ import proofs.proving.lemmas.entry
 import proofs.verify.entry
 import tmmu.cli.entry
 from proofs.proving.kernel import installed
+from proofs.proving.solvers import kept
 from proofs.verify import judge as verify_plan
 from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options, Solving
@@ -376,6 +379,30 @@ def test_output_that_is_closed_is_no_verdict_by_either_name(tmp_path: Path, comm
     assert done.returncode == 70
 
 
+@pytest.mark.parametrize(
+    ("arguments", "started"),
+    [
+        ("absent.cbor", ["z3"]),
+        ("absent.cbor --solver both", ["z3"]),
+        ("absent.cbor --solver cvc5", ["cvc5"]),
+        ("absent.cbor --solver=cvc5", ["cvc5"]),
+        ("absent.cbor --jobs 2", []),
+        ("absent.cbor --resume=verdicts", []),
+        ("--help", []),
+        ("--version", []),
+        ("", []),
+    ],
+)
+def test_the_first_solver_is_started_before_the_command_is_loaded(
+    arguments: str, started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(kept, "start_ahead", found.append)
+    run(arguments.split())
+    assert found == started
+    capsys.readouterr()
+
+
 class Ended(Exception):
     """The process would have ended here."""
 
@@ -442,6 +469,24 @@ def test_what_the_system_takes_only_later_is_output_too(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "a_command", Command("PROVED", 0))
     monkeypatch.setattr(sys, "stdout", Full())
     assert entry.run_command("a_command") == 70
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize("end", ["", "raise ImportError('it does not load')"])
+def test_modules_are_loaded_without_collections_and_the_collector_is_as_before(
+    end: str, is_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_loaded_module.py").write_text(f"import gc\nassert not gc.isenabled()\n{end}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "a_loaded_module", raising=False)
+    (gc.enable if is_on else gc.disable)()
+    try:
+        with pytest.raises(ImportError, match="does not load") if end else contextlib.nullcontext():
+            assert entry.load_module("a_loaded_module") is entry.load_module("a_loaded_module")
+        assert gc.isenabled() == is_on
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("command", [proofs.verify.entry.main, proofs.proving.lemmas.entry.main, tmmu.cli.entry.main])

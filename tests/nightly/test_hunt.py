@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly.hunt import rerun
 from tests.nightly.hunt.__main__ import replay
 from tests.nightly.hunt.driver import Hunt, Worker, lines
-from tests.nightly.hunt.planners import PLANNERS
+from tests.nightly.hunt.planners import PLANNERS, name_missing, python_of
 
 FOUND = sorted((Path(__file__).parent / "hunt" / "found").glob("*.json"))
 COUNT = 12
@@ -43,3 +44,12 @@ def test_what_was_found_is_shown_again(path: Path) -> None:
     """
     needs(path.stem.partition("-")[0])
     assert any(replay(path, None) == 0 for _ in range(3))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in rerun.PROGRAMS.glob("*.py")))
+def test_a_report_tells_its_state(name: str) -> None:
+    """Its program runs to its end, and its counter-test gives the expected values."""
+    environment = rerun.PROJECTS[name.partition("-")[0]]
+    if not python_of(environment).exists() or name_missing(rerun.NEEDS.get(name, ())):
+        pytest.skip(f"{environment} is not installed: make reports")  # the packages take gigabytes
+    assert rerun.run_in(name, environment, "pinned").word in ("still wrong", "mended")

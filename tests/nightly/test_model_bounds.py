@@ -37,7 +37,6 @@ NOT_RAISED = {
     ("SealedLog", "Step"): "the distance of rounded values, and no number of anything",
     ("MnemosyneInvariants", "PHYSICAL_RAM"): "bytes, of which only whole pages count",
     ("MnemosyneInvariants", "MAX_REGION_SIZE"): "bytes, of which only whole pages count",
-    ("PoolGenerations", "MaxChunks"): "each chunk is opened by a request: there are as many as handles",
 }  # fmt: skip
 """Constants of modules that are not raised, each with the reason."""
 

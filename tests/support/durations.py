@@ -16,7 +16,7 @@ import pytest
 
 Item = TypeVar("Item", bound=pytest.Item)
 FILE = Path(__file__).with_name("durations.json")
-LISTED_S = 0.25
+LISTED_S = 0.05
 """What `make test-fast` leaves out. `make test` leaves out much longer ones; the Makefile has its limit."""
 
 
@@ -30,7 +30,7 @@ def write(measured: dict[str, float]) -> None:
     """Write the seconds of tests that were measured; those of others stay, if their files do."""
     of_files = {name.partition("::")[0] for name in measured}
     kept = {name: seconds for name, seconds in read().items() if name.partition("::")[0] not in of_files}
-    listed = kept | {name: round(seconds, 1) for name, seconds in measured.items() if seconds > LISTED_S}
+    listed = kept | {name: round(seconds, 2) for name, seconds in measured.items() if seconds > LISTED_S}
     FILE.write_text(json.dumps(dict(sorted(listed.items())), indent=0) + "\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.cpu_kernels import CpuKernels
 from tmmu.foundry.device import Device
-from tmmu.foundry.session import ModelSession, initialize_session
-from tmmu.plans.sections import Plan
-from tmmu.tasks.language_session import SessionOptions, plan_forward, prepare_session
+from tmmu.foundry.graph import SessionPlans
+from tmmu.foundry.session import ModelSession, Prove, initialize_session
+from tmmu.tasks.language_session import SessionOptions, plan_session, prepare_session
 
 SMALL = SeededLlama("small", 64, 2, 4, 2, 96, vocab=300, context_length=1024, tied=False)
 """Two layers, four heads that share two."""
@@ -36,7 +36,7 @@ def file_of(shape: SeededLlama = SMALL, seed: int = 1, file_type: str = "f32") -
     return path
 
 
-def unproved(_plan: Plan, _forward: Model) -> None:
+def unproved(_plans: SessionPlans, _models: Mapping[str, Model]) -> None:
     """In the place of a proof, where a test is about what comes after it."""
 
 
@@ -50,9 +50,9 @@ def session_of(
     model: CompiledModel | None = None,
     options: SessionOptions = SessionOptions(initial=128),  # noqa: B008 it is frozen
     environment: Mapping[str, str] | None = None,
-    prove: Callable[[Plan, Model], None] = unproved,
+    prove: Prove = unproved,
     **given: Any,
 ) -> ModelSession:
     """A session that is ready."""
     session = prepare_session(model or model_of(), options, environment=environment or {}, **given)
-    return initialize_session(session, plan_forward(session.forward), prove)
+    return initialize_session(session, plan_session(session.forward), prove)

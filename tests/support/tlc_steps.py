@@ -63,8 +63,8 @@ def sample(dump: str, most: int) -> Steps:
 
 
 def spread(items: list[Any], most: int) -> list[Any]:
-    """At most so many of the items, at even distances."""
-    return items if len(items) <= most else [items[k * len(items) // most] for k in range(most)]
+    """At most so many of the items, at even distances, the last one with them: a violation is what TLC ends with."""
+    return items if len(items) <= most else [items[-1 - k * len(items) // most] for k in reversed(range(most))]
 
 
 def state_of(label: str) -> State:

@@ -20,7 +20,8 @@ from proofs.proving.lemmas.plan.cover import DEFINITIONS
 from proofs.proving.obligations import PRELUDE
 from proofs.proving.obligations.context import Context
 from proofs.proving.solvers import Answer, Solver
-from proofs.proving.solvers.process import Z3, SolverProcess, command_of
+from proofs.proving.solvers.kept import command_of
+from proofs.proving.solvers.process import Z3, SolverProcess
 from proofs.verify import ranks
 from tmmu.plans import file
 

@@ -22,9 +22,9 @@ from tmmu.plans import file, text, text_writer
 from tmmu.plans.allocation import Arena
 from tmmu.plans.configuration import DEFAULT
 from tmmu.plans.configuration_file import Configuration
-from tmmu.plans.sections import Plan, amend_plan
+from tmmu.plans.sections import amend_plan
 from tmmu.runtime.memory import MappedMemory
-from tmmu.tasks.language_session import plan_forward, prepare_session
+from tmmu.tasks.language_session import plan_session, prepare_session
 
 STRICT = text_model("node relu Relu x -> a", "node relu2 Relu a -> y", "tensor a u8 64 align 4096")
 ARENAS = [
@@ -104,9 +104,13 @@ def test_a_base_that_is_less_aligned_than_stated_is_refused() -> None:
 def test_a_session_refuses_a_plan_that_needs_a_stricter_base_than_its_buffers_have() -> None:
     """spec: FD6.16"""
     session = prepare_session(model_of(), environment={})
-    plan = plan_forward(session.forward)
-    strict: Plan = amend_plan(plan, arenas=tuple(replace(a, base_alignment=1 << 60) for a in plan.allocation.arenas))
-    with refused("ALIGNMENT_VIOLATION", f"not at a multiple of {1 << 60}"):
-        initialize_session(session, strict, unproved)
+    plans = plan_session(session.forward)
+    plan = plans.plans["decode"]
+    arenas = plan.allocation.arenas
+    for changed in (arenas, [a for a in arenas if a.name.startswith("cache.")]):
+        strict = [replace(a, base_alignment=1 << 60) if a in changed else a for a in arenas]
+        wrong = plans._replace(plans={**plans.plans, "decode": amend_plan(plan, arenas=tuple(strict))})
+        with refused("ALIGNMENT_VIOLATION", f"not at a multiple of {1 << 60}"):
+            initialize_session(session, wrong, unproved)
     assert (session.model.device.live_bytes, session.is_initialized) == (0, False)
-    initialize_session(session, plan, unproved)
+    initialize_session(session, plans, unproved)

@@ -46,5 +46,5 @@ def test_each_worker_begins_with_its_share_of_the_long_tests(
 def test_tests_that_were_not_measured_keep_their_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durations, "FILE", tmp_path / "durations.json")
     (tmp_path / "durations.json").write_text('{"a.py::old": 3.0, "b.py::kept": 2.0}')
-    durations.write({"a.py::new": 1.23, "a.py::short": 0.1})
-    assert durations.read() == {"a.py::new": 1.2, "b.py::kept": 2.0}
+    durations.write({"a.py::new": 1.23, "a.py::short": 0.01})
+    assert durations.read() == {"a.py::new": 1.23, "b.py::kept": 2.0}

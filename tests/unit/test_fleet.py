@@ -479,8 +479,8 @@ def test_what_a_stage_runs_is_worked_out_once(folder: Path, monkeypatch: pytest.
     def counting(name: str, made: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given: calls.append(name) or made(*given)
 
-    monkeypatch.setattr(sources, "divide_model", counting("divided", stages.divide_model))
-    monkeypatch.setattr(sources, "rank_model_of", counting("run_by", stages.rank_model_of))
+    monkeypatch.setattr(stages, "divide_model", counting("divided", stages.divide_model))
+    monkeypatch.setattr(stages, "rank_model_of", counting("run_by", stages.rank_model_of))
     reading = sources.KeptSources()
     whole = sources.ANEW.model(str(folder / "model.ir.cbor"), Bindings(), "inference")
     spec = plans()[0].origin.shard_spec

@@ -20,14 +20,25 @@ from tmmu.examples.llama import SeededLlama
 from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.device import Buffer
 from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
-from tmmu.foundry.forward import document_buffers
+from tmmu.foundry.forward import ARENAS, cache_names, document_buffers, session_arenas, session_policy
+from tmmu.foundry.graph import arena_sizes
 from tmmu.foundry.kernels import PassBatch
 from tmmu.foundry.pool import MemoryPool
 from tmmu.foundry.scoring import compute_log_probabilities
 from tmmu.foundry.session import initialize_session
 from tmmu.foundry.storage import StorageMode
 from tmmu.foundry.weights import LlamaShape, open_llama
-from tmmu.tasks.language_session import SessionOptions, open_session, plan_forward, prepare_session, prove, verdict_on
+from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans.sections import Plan
+from tmmu.plans.sets import SharedUse
+from tmmu.tasks.language_session import (
+    SessionOptions,
+    open_session,
+    plan_session,
+    prepare_session,
+    prove,
+    verdicts_on,
+)
 
 PROMPT = [1, 5, 7, 5, 7, 11, 260, 261, 299]
 
@@ -114,7 +125,7 @@ def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
     gc.collect()
     gc.disable()
     try:
-        for operation, kernel in session.graph.kernels:
+        for operation, kernel in session.graph.kernels("decode"):
             kernel(batch)
             tracemalloc.start()
             kernel(batch)
@@ -186,31 +197,72 @@ def test_nothing_is_allocated_before_the_plan_is_proved() -> None:
         raise TmmuError("CONTRACT_VIOLATION", "it is not proved")
 
     with pytest.raises(TmmuError, match="it is not proved"):
-        initialize_session(session, plan_forward(session.forward), refuse)
+        initialize_session(session, plan_session(session.forward), refuse)
     assert (model.device.buffers_made, session.is_initialized) == (0, False)
 
 
 def test_the_plan_is_proved_by_the_verifier_and_a_wrong_one_is_refused_with_its_witness() -> None:
     """spec: FD6.1, FD6.2"""
     session = prepare_session(model_of(), environment={})
-    plan = plan_forward(session.forward)
-    assert verdict_on(plan, session.forward).verdict == "PROVED"
+    plans = plan_session(session.forward)
+    found = verdicts_on(plans, session.forward)
+    assert [(one.file, one.verdict) for one in found] == [
+        ("session/prefill.cbor", "PROVED"), ("session/decode.cbor", "PROVED"), ("session", "PROVED"),
+    ]  # fmt: skip
+    plan = plans.plans["decode"]
     storages = plan.allocation.storages
     moved = replace(storages, offset=np.zeros_like(storages.offset))
-    wrong = replace(plan, allocation=replace(plan.allocation, storages=moved))
+    wrong = plans._replace(
+        plans={**plans.plans, "decode": replace(plan, allocation=replace(plan.allocation, storages=moved))}
+    )
     with pytest.raises(TmmuError, match="REFUTED") as caught:
         initialize_session(session, wrong, prove)
     assert caught.value.code_id == "CONTRACT_VIOLATION"
     assert session.model.device.buffers_made == 0
 
 
-def test_a_plan_of_another_pass_is_refused() -> None:
-    """spec: FD6.2"""
+def test_prefill_and_decode_are_a_plan_set_and_no_set_is_refused() -> None:
+    """Keys and values are its state, alone in arenas that both have, at the address that is used. spec: FD6.17"""
+    session = session_of()
+    plans = plan_session(session.forward)
+    shared = plans.plan_set.agreement.shared
+    names = [name for layer in range(SMALL.n_layers) for name in cache_names(layer)]
+    assert [(one.name, one.arena, one.offset, one.is_initial) for one in shared] == [(n, n, 0, True) for n in names]
+    assert {use for one in shared for use in one.uses.values()} == {SharedUse(name, name) for name in names}
+    needed = {arena.name: arena.bytes for arena in plans.plan_set.agreement.arenas}
+    assert {name: needed[name] for name in arena_sizes(plans, session.forward)} == {
+        name: buffer.size for name, buffer in session.buffers.items() if name != "text"
+    }
+    session.prefill([7] * session.context.limit)
+    held = {name: buffer for layer in range(SMALL.n_layers) for name, buffer in session.cache.of_layer(layer).items()}
+    assert {name: buffer.size for name, buffer in held.items()} == {name: needed[name] for name in names}
+    alone = {
+        name: plan_memory(model, session_arenas(2), PlanOptions(layout="packed"), policy=session_policy(2)).plan
+        for name, model in session.forward.items()
+    }
+    assert [one.verdict for one in verdicts_on(plans._replace(plans=alone), session.forward)][-1] == "REFUTED"
+
+
+def renamed(plan: Plan) -> Plan:
+    """The plan with other names of its arenas."""
+    arenas = tuple(replace(arena, name=f"other_{arena.name}") for arena in plan.allocation.arenas)
+    return replace(plan, allocation=replace(plan.allocation, arenas=arenas))
+
+
+def test_plans_of_other_passes_are_refused() -> None:
+    """spec: FD6.2, FD6.17"""
     session = prepare_session(model_of(), environment={})
     other = prepare_session(model_of(), environment={"METALLIC_PREFILL_CHUNK_SIZE": "100"})
-    with pytest.raises(TmmuError, match="ids") as caught:
-        initialize_session(session, plan_forward(other.forward), unproved)
-    assert caught.value.code_id == "INVALID_PLAN"
+    plans = plan_session(session.forward)
+    together = {name: plan_memory(model, ARENAS).plan for name, model in session.forward.items()}
+    for wrong, named in (
+        (plan_session(other.forward), "ids"), (plans._replace(plans={"prefill": plans.plans["prefill"]}), "'decode'"),
+        (plans._replace(plans=together), "'cache.0.keys' is not alone"),
+        (plans._replace(plans={name: renamed(plan) for name, plan in plans.plans.items()}), "its arenas are other_"),
+    ):  # fmt: skip
+        with pytest.raises(TmmuError, match=named) as caught:
+            initialize_session(session, wrong, unproved)
+        assert (caught.value.code_id, session.model.device.buffers_made) == ("INVALID_PLAN", 0)
 
 
 def test_initializing_again_changes_nothing() -> None:
@@ -221,7 +273,7 @@ def test_initializing_again_changes_nothing() -> None:
     def never(_plan: object, _forward: object) -> None:
         raise AssertionError("it is proved already")
 
-    assert initialize_session(session, plan_forward(session.forward), never) is session
+    assert initialize_session(session, plan_session(session.forward), never) is session
     assert (session.model.device.buffers_made, session.buffers) == (made, before)
 
 
@@ -248,9 +300,9 @@ def test_all_buffers_are_made_or_none() -> None:
         model = model_of(device=Refusing(number))
         session = prepare_session(model, environment={})
         with pytest.raises(OutOfMemory):
-            initialize_session(session, plan_forward(session.forward), unproved)
+            initialize_session(session, plan_session(session.forward), unproved)
         assert (model.device.live_bytes, session.is_initialized, session.budget.held) == (0, False, 0)
-        initialize_session(session, plan_forward(session.forward), unproved)  # what could not be had is there now
+        initialize_session(session, plan_session(session.forward), unproved)  # what could not be had is there now
         assert list(session.generate(PROMPT, 3)) == expected
 
 
@@ -375,7 +427,7 @@ def test_a_closed_session_has_no_memory_and_refuses() -> None:
         with pytest.raises(UseAfterFree):
             use()
     with pytest.raises(UseAfterFree):
-        initialize_session(session, plan_forward(session.forward), unproved)
+        initialize_session(session, plan_session(session.forward), unproved)
 
 
 def test_logits_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
@@ -422,7 +474,7 @@ def test_the_stated_peak_is_the_devices() -> None:
     for layout, context in (("compact", 1024), ("expanded", 512)):
         options = SessionOptions(initial=128, layout=layout, context=context)
         session = prepare_session(model_of(), options, environment={})
-        plan = plan_forward(session.forward)
+        plan = plan_session(session.forward)
         found = facts(session, plan)
         initialize_session(session, plan, unproved)
         for taken in range(100, context, 100):

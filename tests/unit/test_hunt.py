@@ -60,9 +60,9 @@ class WrongPlanner(Worker):
 def test_a_wrong_plan_is_found_shrunk_recorded_and_counted(tmp_path: Path) -> None:
     """Of the seeds only those are refuted whose program has a flip; what is left of one is little more than that."""
     hunt = Hunt("wrong", WrongPlanner(), tmp_path)
-    hunt.run(float("inf"), 9, first=181)
+    hunt.run(float("inf"), 9, first=7)
     lines = [json.loads(line) for line in hunt.log.read_text().splitlines()]
-    assert [line["seed"] for line in lines] == list(range(181, 190))
+    assert [line["seed"] for line in lines] == list(range(7, 16))
     for line in lines:
         operations = set(p.operations(hunt.case(line["seed"])[0]))
         expected = "refused" if "pad" in operations else "failed" if "transpose" in operations else None
@@ -82,8 +82,8 @@ def test_a_wrong_plan_is_found_shrunk_recorded_and_counted(tmp_path: Path) -> No
     assert figures["refused"] + figures["failed"] + figures["right"] + figures["refuted"] == 9
     assert f"| {figures['refuted']} |" in list(table(tmp_path))[2]
     with hunt.log.open("a") as log:
-        log.write('{"seed": 190, "outc')  # the run was stopped here
-    hunt.run(float("inf"), 9, first=181)
+        log.write('{"seed": 16, "outc')  # the run was stopped here
+    hunt.run(float("inf"), 9, first=7)
     assert len(hunt.log.read_text().splitlines()) == 10
 
 
@@ -96,7 +96,7 @@ def test_a_record_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (found.outcome, found.differs) == ("refuted", True)
     hunt.record(1, "default", program, found)
     (path,) = (tmp_path / "records").rglob("*.json")
-    monkeypatch.setitem(PLANNERS, "wrong", Planner("wrong", ".", (), Path()))
+    monkeypatch.setitem(PLANNERS, "wrong", Planner("wrong", ".", Path()))
     monkeypatch.setattr("tests.nightly.hunt.__main__.install", lambda planner: None)
     monkeypatch.setattr("tests.nightly.hunt.__main__.Worker", lambda command: WrongPlanner())
     assert replay(path, None) == 0
@@ -124,6 +124,14 @@ def test_programs_compute_what_they_state_and_so_do_their_cuts() -> None:
             except AssertionError:  # its numbers are too large, which the driver leaves out
                 continue
     assert reached == {name for names in p.OPERATIONS.values() for name in names}
+
+
+def test_long_straight_programs_and_deep_control_flow_are_both_drawn() -> None:
+    programs = [p.generate(random.Random(seed)) for seed in range(60)]
+    controls = [sum(operation in p.CONTROL for operation in p.operations(program)) for program in programs]
+    assert any(len(program.steps) >= 40 and not count for program, count in zip(programs, controls, strict=True))
+    assert max(controls) >= 4
+    assert sum(len(program.steps) < 6 for program in programs) >= 5
 
 
 def test_a_worker_that_dies_or_hangs_is_started_anew() -> None:

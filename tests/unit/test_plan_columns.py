@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.text_models import text_model
-from tmmu.core.columns import Names, build_column
+from tmmu.core.columns import Names, are_among, build_column
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 
@@ -30,6 +30,13 @@ def test_a_column_is_a_copy() -> None:
     values = build_column(source, np.uint32)
     source[0] = 9
     assert values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("others", [[], [3], [1 << 40, 0, 3, 3], list(range(9))])
+def test_values_are_found_among_others_as_numpy_finds_them(others: list[int]) -> None:
+    values, far = np.array([0, 3, 1 << 40, 1 << 41, 3], np.int64), np.array(others, np.int64)
+    for some in (values, values[:0], -values):
+        assert are_among(some, far).tolist() == np.isin(some, far).tolist()
 
 
 def test_names_are_kept_as_one_text_and_split_when_asked_for() -> None:

@@ -477,5 +477,6 @@ def test_every_reason_has_a_model_that_meets_it() -> None:
     text = (Path(__file__).resolve().parents[2] / "tmmu/planner/aliasing.py").read_text()
     reasons = set(re.findall(r'reason = f?"([^"{]+)', text))
     met = {reason for _, reason in REFUSED} | {"the layout places every result separately"}
+    met.add("the result is the next value of state whose old value is read until then")  # in test_planner_sets
     assert len(reasons) >= 13
     assert {reason for reason in reasons if not any(other.startswith(reason) for other in met)} == set()

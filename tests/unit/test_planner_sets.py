@@ -1,6 +1,6 @@
 """Several programs planned for one memory: what is shared, where it is, and what is refused.
 
-spec: PS1.2, PS3.1, PS3.2, PS3.4, PS3.6, PS3.8
+spec: PS1.2, PS3.1, PS3.2, PS3.4, PS3.6, PS3.8, PS3.9, PS3.10
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proofs.sets.violations import find_violations
 from tests.support.set_models import cache_program, members_of, prepared, read_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Role
-from tmmu.planner.plan import prepare_model
+from tmmu.planner.plan import plan_memory, prepare_model
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.planner.sets.shares import TensorOfProgram, group_shared
 from tmmu.plans.sets import SharedUse
@@ -75,6 +75,36 @@ def test_state_that_is_copied_back_is_an_exit_beside_its_entry() -> None:
     early = read_model(f"{lines}node a my::F x h -> n\nnode b my::G h -> t")
     with pytest.raises(TmmuError, match="while the bytes of 'h' are in use"):
         plan_programs(prepared(lstm=early), SetOptions(("lstm:n=lstm:h",)), "packed")
+
+
+def test_state_is_changed_in_place_although_another_operand_could_give_its_bytes() -> None:
+    """Of the two operands of a node, that whose hint is later. spec: PS3.10"""
+    model = read_model("""tensor x u8 64 input
+tensor cache u8 64 input donated
+tensor n u8 64
+tensor next u8 64 output
+node n my::F x -> n
+node put my::Put n cache -> next inplace next n inplace next cache""")
+    made = checked(plan_programs(prepared(a=model, b=model), SetOptions(("cache",)), "packed"))
+    assert made.plan_set.agreement.shared[0].uses["a"] == SharedUse("cache", "next")
+    [refused] = made.refused["a"]
+    assert (refused.operand, refused.reason) == ("n", "the result shares other bytes already")
+
+
+def test_the_next_value_of_state_takes_no_bytes_that_are_written_while_the_old_one_is_read() -> None:
+    """As of an LSTM, which reads its state while it writes another tensor. spec: PS3.10, PS1.7"""
+    model = read_model("""tensor x u8 64 input
+tensor h u8 64 input
+tensor made u8 64
+tensor y u8 16 output
+tensor next u8 64 output
+node cell my::Cell x h -> made y
+node last my::Mask made -> next inplace next made""")
+    made = checked(plan_programs(prepared(a=model), SetOptions(("a:h=a:next",)), "packed"))
+    [h] = made.plan_set.agreement.shared
+    assert (h.uses["a"], h.bytes) == (SharedUse("h", "next"), 64)
+    [refused] = made.refused["a"]
+    assert (refused.result, "old value is read" in refused.reason) == ("next", True)
 
 
 def test_a_fixed_offset_in_one_program_holds_in_all() -> None:
@@ -156,3 +186,14 @@ def test_groups_keep_the_names_of_a_set_that_is_extended() -> None:
     assert list(group_shared(["k"], candidates, known={ends[0]: "keys"})) == ["keys"]
     assert group_shared(["*"], candidates) == group_shared(["k"], candidates)
     assert group_shared([], candidates, [(ends[0], ends[1]), (ends[1], ends[0])]) == {"k": ends}
+
+
+def test_programs_whose_steps_overlap_are_not_planned_together() -> None:
+    """Neither as models nor beside the plans of a set. spec: PS3.9"""
+    on_streams = read_model("tensor x u8 8 input\ntensor y u8 8 output\nnode n my::F x -> y on 1")
+    with pytest.raises(TmmuError, match="the steps of q run on streams"):
+        plan_programs(prepared(p=DECODE, q=on_streams), SetOptions(), "packed")
+    made = plan_programs(prepared(p=DECODE, q=PREFILL), SHARED, "packed")
+    plans = {"p": made.plans["p"], "q": plan_memory(on_streams).plan}
+    with pytest.raises(TmmuError, match="the steps of q run on streams"):
+        plan_programs(prepared(r=DECODE), SHARED, "packed", planned=plans, known=made.plan_set)

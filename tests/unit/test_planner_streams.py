@@ -1,6 +1,6 @@
 """Small orders of steps and storages, by hand; models, files of streams and options that the planner refuses; events.
 
-spec: X5.10, X6.1, X6.2, X6.3, X6.4, X6.5, X6.6, X6.8
+spec: X5.10, X6.1, X6.2, X6.3, X6.4, X6.5, X6.6, X6.8, X6.9
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tests.support.commands import ran
 from tests.support.partial_orders import StreamProgram
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model
+from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir.text_writer import write
-from tmmu.mico import generate
-from tmmu.planner import PlanOptions, plan_memory
+from tmmu.mico import ProgramSource, generate, generate_set
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.layouts import packed
-from tmmu.planner.layouts.boxes import COMPARED, Boxes
+from tmmu.planner.layouts.boxes import COMPARED, Boxes, Packing
 from tmmu.planner.streams.antichain import find_antichain
 from tmmu.planner.streams.assignment import StreamAssignment, assign_streams, load_streams, read_streams
 from tmmu.planner.streams.chains import assign_chains
@@ -28,6 +28,7 @@ from tmmu.planner.streams.program import is_antichain_of_plan, streams_of_plan
 from tmmu.planner.streams.steps import order_steps
 from tmmu.plans import text
 from tmmu.plans.sections import Plan
+from tmmu.plans.sets import Agreement, PlanSet
 
 ORDERS = {
     "two streams, nothing shared": (StreamProgram([0, 1, 0, 1], [], [], [[0], [1], [2], [3]]), 2),
@@ -87,7 +88,7 @@ def test_many_boxes_of_streams_that_never_wait_are_placed_in_a_region_for_each()
     """Beyond the boxes that are compared in pairs: each stream needs as much as it would alone. spec: X6.1"""
     program = StreamProgram([0, 1, 0, 1], [], [], [[0, 2], [1, 3], [2], [3]])
     boxes = boxes_of(program, COMPARED // 3)
-    first = packed.Packing(list(range(len(boxes))), len(boxes))
+    first = Packing(list(range(len(boxes))), len(boxes))
     assert packed.pack(boxes, first).height == 4
     assert boxes.meetings == len(boxes) * (len(boxes) - 1)
     assert max(boxes.widened().death) == max(boxes.birth)
@@ -107,6 +108,32 @@ def test_the_claim_of_a_plan_is_an_antichain(layout: str) -> None:
     [used] = [used for used in plan.usage if used.slots]
     names = plan.allocation.storage_names()
     assert (used.slots, used.minimal, [names[k] for k in used.antichain or ()]) == (5, True, list("xabcd"))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "donated", "antichain"),
+    [("v w", (), ["v", "w"]), ("v w empty", (), None), ("v w", ("v",), ["v", "w"]), ("", (), None)],
+)
+def test_parameters_keep_slots_of_their_own(
+    parameters: str, donated: tuple[str, ...], antichain: list[str] | None
+) -> None:
+    """Each has one, in an arena that reuses no byte. spec: X6.9"""
+    model = text_model(
+        "node n1 Gemm x x -> a on 1", "node n2 Gemm a x -> y on 2 after n1", parameters=parameters, sizes={"empty": 0}
+    )
+    plan = plan_memory(replace(model, bindings=Bindings(donated=donated))).plan
+    used = dict(zip((arena.name for arena in plan.allocation.arenas), plan.usage, strict=True))["parameters"]
+    names = plan.allocation.storage_names()
+    assert (used.slots, used.minimal) == (len(parameters.split()), antichain is not None)
+    assert (used.antichain and [names[k] for k in used.antichain]) == antichain
+
+
+def test_slots_that_are_reused_nowhere_may_be_more_than_needed() -> None:
+    """Without reuse the three results have three slots, and two would do. spec: X6.9"""
+    model = text_model("node n1 Relu x -> a on 1", "node n2 Relu a -> b on 1", "node n3 Relu b -> y on 1")
+    plan = plan_memory(model, tuple(replace(arena, reuse=False) for arena in DEFAULT)).plan
+    [used] = [used for used in plan.usage if used.slots]
+    assert (used.slots, used.minimal, used.antichain) == (4, False, None)
 
 
 def test_an_antichain_of_lifetimes_that_no_access_keeps_apart_is_not_claimed() -> None:
@@ -137,7 +164,12 @@ def test_a_model_in_which_two_nodes_race_is_refused_with_the_wait_that_it_lacks(
 
 
 @pytest.mark.parametrize(
-    ("options", "binding"), [(PlanOptions(order="memory"), "order"), (PlanOptions(layout="packed", effort=5), "effort")]
+    ("options", "binding"),
+    [
+        (PlanOptions(order="memory"), "order"),
+        (PlanOptions(listed=("n1",)), "execution-order"),
+        (PlanOptions(layout="packed", effort=5), "effort"),
+    ],
 )
 def test_options_that_put_steps_one_after_another_are_refused(options: PlanOptions, binding: str) -> None:
     with pytest.raises(TmmuError, match=f"drop --{binding}"):
@@ -154,9 +186,14 @@ def test_a_node_that_was_added_without_a_stream_is_refused() -> None:
 
 
 def test_c_is_not_generated_of_several_streams(tmp_path: Path) -> None:
+    plan, folder = plan_memory(branches()).plan, str(tmp_path / "c")
     with pytest.raises(TmmuError, match="its steps run on 2 streams") as refused:
-        generate(plan_memory(branches()).plan, "model.onnx", str(tmp_path / "c"), prove=lambda *_: None)  # type: ignore[arg-type]
-    assert refused.value.code_id == "MODE_VIOLATION"
+        generate(plan, "model.onnx", folder, prove=lambda *_: None)  # type: ignore[arg-type]
+    assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "the plan")
+    manifest = PlanSet(Agreement(("p",), (), ()), "packed")
+    with pytest.raises(TmmuError, match="its steps run on 2 streams") as refused:
+        generate_set(manifest, {"p": ProgramSource(plan, "m.onnx")}, folder, prove=lambda: None)  # type: ignore[arg-type, return-value]
+    assert refused.value.place == "program 'p'"
     assert not (tmp_path / "c").exists()
 
 

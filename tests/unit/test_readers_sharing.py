@@ -417,7 +417,7 @@ def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
         (through("b Relu a -> b", "n Relu b -> y"), "a", {}, "a is not an operand of the step that writes y"),
         (through("n Relu a -> y", sizes={"y": (32, 32)}), "a", {}, "y has 32 bytes, a 64"),
         (through("n Relu a -> y"), "a", {"dtypes": {"y": "int16"}}, "elements of int16 and float32 differ in width"),
-        (stated(step("n Relu x -> y")), "x", {}, "the caller has not donated x"),
+        (stated(step("n Relu x -> y")), "x", {}, "the caller has not donated x (--donate x states that it has)"),
         (
             through("n own::Split a -> y", "m own::Fuse a y -> z"),
             "y",

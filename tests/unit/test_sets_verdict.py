@@ -1,6 +1,6 @@
 """The verdict on a plan set: PROVED only as a whole, UNKNOWN without a part, REFUTED with what differs.
 
-The kernel is asked for its answer where a test says so. spec: PS1.9, PS2.3, PS4.1, PS4.2, PS4.3, PS4.4, V6.1
+The kernel is asked for its answer where a test says so. spec: PS1.9, PS2.3, PS4.1, PS4.2, PS4.3, PS4.4, PS4.7, V6.1
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from proofs.verify import sets
 from proofs.verify.checks import Subject
 from proofs.verify.conclusion import claims_of
 from proofs.verify.judge import judge
-from proofs.verify.options import Disagreement, Options
-from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.options import Disagreement, Options, SharedNames
+from proofs.verify.sets import JudgedPlan
 from proofs.verify.sources import RecordedSubject
 from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict, absent
 from tests.support.set_models import cache_program, other_program, prepared
+from tests.support.wrong_sets import ARENA, FILL, NEXT, OTHER, changed
 from tmmu.core.vocabulary import Bindings
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.plans import file, text
@@ -203,7 +204,6 @@ def test_names_that_fit_nothing_and_plans_without_steps_are_errors_of_the_comman
     buffers = JudgedPlan("b.plan.txt", lifetimes, Verdict("b.plan.txt", PROVED, 0, ""))
     with pytest.raises(Disagreement, match="lifetimes and no steps"):
         list(sets.verdicts([*plans, buffers], {}, SharedNames(("cache",)), Options()))
-    assert sets.membership(lifetimes) is None
     assert sets.misspelt(plans, ["cache", "kache"]) == ["kache"]
 
 
@@ -245,3 +245,34 @@ def test_a_plan_by_itself_says_that_its_set_was_not_looked_at() -> None:
     assert "program of a set" in absent(DECODE, Options())["set"]
     assert "set" not in absent(DECODE, Options(in_set=True))
     assert "set" not in absent(replace(DECODE, membership=None), Options())
+
+
+STEPS = ("step f my::F a -> b", "step g my::G b -> c")
+APART, OVER = changed(OTHER, "192", "256"), changed(OTHER, "192", "64")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words", "alone", "together", "obligation"),
+    [
+        pytest.param(APART, ("on 1", "on 2 after f"), PROVED, PROVED, "", id="ordered"),
+        pytest.param(APART, ("on 1", "on 2"), REFUTED, UNKNOWN, "each_program", id="race"),
+        pytest.param(OVER, ("on 1", "on 2 after f"), PROVED, REFUTED, "state_is_untouched", id="over state"),
+    ],
+)
+def test_calls_are_barriers_for_steps_that_overlap(
+    lines: str, words: tuple[str, str], alone: str, together: str, obligation: str
+) -> None:
+    """Within a call they overlap. spec: PS4.7"""
+    for step, word in zip(STEPS, words, strict=True):
+        lines = changed(lines, step, f"{step} {word}")
+    plans, options = [], Options(bindings=Bindings(donated=("cache",)), in_set=True)
+    for name, body in {"fill": FILL, "other": lines, "next": NEXT}.items():
+        path = f"{name}.plan.txt"
+        stated = file.pass_gate(text.read(f"tmmu-plan-text 1\n{ARENA}\n{body}".encode(), path))
+        plans.append(JudgedPlan(path, stated, judge(path, stated, options)))
+    assert [plan.verdict.verdict for plan in plans] == [PROVED, alone, PROVED]
+    (verdict,) = sets.verdicts(plans, {}, SharedNames(("cache", "w"), ("cache",)), Options())
+    assert (verdict.verdict, verdict.assumptions["execution"]) == (together, sets.OVERLAPPING_CALLS)
+    assert [name for name, answer in said(verdict).items() if answer == together != PROVED] == [obligation] * bool(
+        obligation
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -328,9 +329,37 @@ def test_a_result_of_another_shape_than_planned_is_refused(tmp_path: Path) -> No
     """The file states how many elements are not zero, and is believed; the input says otherwise."""
     model = model_of("main (float[4] x) => (int64[1, 3] y) { y = NonZero (x) }")
     bound = {"trust_shapes": True}
-    with pytest.raises(KernelFailed, match=r"\[1, 3\], got \[1, 4\]"):
+    with pytest.raises(KernelFailed, match=r"at most \[1, 3\], got \[1, 4\]"):
         Simulated(model, tmp_path, bindings=bound, inputs={"x": np.ones(4, np.float32)})
     identical(model, tmp_path, bindings=bound, inputs={"x": np.float32([1, 0, 1, 1])})
+
+
+def test_a_result_smaller_than_its_bound_is_run_at_its_own_shape(tmp_path: Path) -> None:
+    """Views and results in place of an operand follow; a value that a body takes or returns ends it. spec: SIM5.11"""
+    x: dict[str, Any] = {"x": np.array([0, 1, 0, 2, 0, 3], np.float32)}
+    bound = {"trust_shapes": True}
+    after = "n = Shape (i)  f = Cast <to = 1> (i)  r = Relu (f)  s = Reshape (r, n)  y = Concat <axis = 1> (s, s)"
+    model = model_of(f"main (float[6] x) => (float[1, 12] y) <int64[1, 6] i> {{ i = NonZero (x)  {after} }}")
+    run = identical(model, tmp_path, bindings=bound, inputs=x)
+    assert run.outputs["y"].tolist() == [[1, 3, 5, 1, 3, 5]]
+    for text, why in (
+        ("y = If (c) <then_branch = t () => (int64[1, 6] a) { a = Identity (i) }, "
+         "else_branch = e () => (int64[1, 6] b) { b = Neg (i) }>", "a body returns"),
+        ("m = Constant <value_int = 1> ()  y = Loop (m, , i) <body = l (int64 k, bool go, int64[1, 6] v) => "
+         "(bool on, int64[1, 6] w) { on = Identity (go)  w = Neg (v) }>", "has bodies"),
+    ):  # fmt: skip
+        graph = f"main (float[6] x, bool c) => (int64[1, 6] y) <int64[1, 6] i> {{ i = NonZero (x)  {text} }}"
+        with pytest.raises(KernelFailed, match=why):
+            Simulated(model_of(graph), tmp_path, bindings=bound, inputs=x | {"c": np.array(True)})
+
+
+def test_a_dimension_that_only_results_have_is_bound_with_trust(tmp_path: Path) -> None:
+    """Without it the message names the option; a name that is nowhere has no such message. spec: T10.7"""
+    model = model_of("main (float[6] x) => (int64[1, k] y) { y = NonZero (x) }")
+    for name, why in (("k", "add --trust-shapes"), ("j", "the model has none")):
+        with pytest.raises(TmmuError, match=why):
+            Simulated(model, tmp_path, bindings={"dims": {name: 6}})
+    identical(model, tmp_path, bindings={"dims": {"k": 6}, "trust_shapes": True})
 
 
 def plan_of(model: onnx.ModelProto, folder: Path) -> Plan:

@@ -53,6 +53,16 @@ def test_small_examples_are_identical_and_nearly_what_onnx_makes_of_them(name: s
 
 
 @with_onnxruntime
+def test_a_result_smaller_than_its_bound_is_run_at_its_own_shape(tmp_path: Path) -> None:
+    """spec: SIM5.11"""
+    text = (
+        "main (float[6] x) => (float[1, 6] y) <int64[1, 6] i> { i = NonZero (x)  f = Cast <to = 1> (i)  y = Neg (f) }"
+    )
+    x = {"x": np.array([0, 1, 0, 2, 0, 3], np.float32)}
+    assert close(model_of(text), tmp_path, bindings={"trust_shapes": True}, inputs=x)
+
+
+@with_onnxruntime
 def test_a_block_of_gpt2_and_a_small_unet_are_identical(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: SIM5.9, SIM1.7"""
     monkeypatch.setattr(gpt2, "LAYERS", 1)
@@ -204,3 +214,17 @@ def test_values_are_compared_up_to_rounding() -> None:
     others = (one + np.float32(2), one[:1], np.array([np.nan, 1000.0], np.float32))
     assert [agree(other, one) for other in others] == [False] * 3
     assert not agree(np.array([1]), np.array([2]))
+
+
+@with_onnxruntime
+def test_onnxruntime_computes_what_onnx_has_no_kernel_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless the kernels are chosen; the answer names the node. spec: SIM5.12"""
+    fused = model_of(
+        "main (float[2,4] x) => (float[2,4] y) { y = com.microsoft.Gelu (x) }", more=', "com.microsoft" : 1'
+    )
+    path = tmp_path / "m.onnx"
+    path.write_bytes(fused.SerializeToString())
+    code, out, _ = ran(capsys, "run", str(path), "--trust-shapes")
+    assert (code, "computed by onnxruntime, as onnx has no kernel: Gelu (Gelu#0)" in out) == (0, True)
+    code, _, error = ran(capsys, "run", str(path), "--trust-shapes", "--kernels", "onnx")
+    assert (code, "onnx has no kernel for Gelu" in error) == (4, True)

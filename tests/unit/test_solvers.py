@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import z3
 
-from proofs.proving.solvers import Answer, child, process, refutation
+from proofs.proving.solvers import Answer, child, kept, process, refutation
 from proofs.proving.solvers.child import FRAME_LIMIT, read_frame, write_frame
 from proofs.proving.solvers.process import CVC5, Z3
 from tests.support.commands import program
@@ -69,7 +69,7 @@ def test_definitions_of_the_prelude_are_known_to_every_child(solver: Z3) -> None
 
 def test_a_closed_solvers_child_serves_the_next_one_which_knows_nothing_of_the_first() -> None:
     """Neither definitions, nor assertions, nor options that belong to a context outlast it. spec: V4.6"""
-    process.end_kept()  # other tests may have left as many children as are kept
+    kept.end_kept()  # other tests may have left as many children as are kept
     with Z3("(define-fun mine () Int 7)") as first:
         assert (
             first.evaluate("(set-option :produce-models true)(declare-const x Int)(assert false)", 60).failure is None
@@ -80,6 +80,17 @@ def test_a_closed_solvers_child_serves_the_next_one_which_knows_nothing_of_the_f
         assert second.pid == pid
         assert second.evaluate("(declare-const x Bool)(assert x)(check-sat)", 60).text == "sat"
         assert second.pid == pid
+
+
+def test_a_child_that_is_started_ahead_serves_the_first_solver_and_is_one() -> None:
+    kept.end_kept()
+    for _ in range(2):
+        kept.start_ahead("z3")
+    (ahead,) = [child.pid for _, child in kept._kept]
+    with Z3() as first, Z3() as second:
+        assert first.evaluate(TRUE, 60).proof
+        assert second.evaluate(TRUE, 60).proof
+        assert first.pid == ahead != second.pid
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ CLAIMS = {
     "a slot for two that may overlap": Claimed(FORK.format(""), "01210", "xab", (("a", "c"),)),
     "a slot for two that an event orders": Claimed(FORK.format(" after q"), "01210", "xbc"),
     "storages that an event orders in an antichain": Claimed(FORK.format(" after q"), "01230", "xabc", (("a", "c"),)),
+    "an input and the result that takes its slot": Claimed(FORK.format(""), "01230", "xbcy", (("x", "y"),)),
     "storages that are never live at once": Claimed(APART, "01234", "xabcy"),
     "one storage too few": Claimed(APART, "01234", "xabc", ((),)),
 }

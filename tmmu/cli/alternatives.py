@@ -43,7 +43,7 @@ def remarks(asked: PlanningTask, plan: Plan) -> Iterator[str]:
 
 def _others(options: PlanOptions) -> Iterator[tuple[str, PlanOptions]]:
     """The flags and options that are to be tried: what packed would need in place of slots stands elsewhere."""
-    if options.layout != "hashed" and options.order == "given":
+    if options.layout != "hashed" and options.order == "given" and not options.listed:
         yield "--order memory", replace(options, order="memory")
     if options.layout == "pools":
         yield "--layout packed", replace(options, layout="packed")

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from keyword import iskeyword
 
 import click
 
 from tmmu.core.flags import SETTINGS
 from tmmu.core.output import suggest_names
+from tmmu.core.process import load_module
 
 COMMANDS = (
     "apply", "check-planner", "checkpoint", "codegen", "compare", "diff", "example", "explain", "export", "import",
@@ -36,7 +36,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
-        found = getattr(import_module(f"tmmu.cli.{name}"), name)
+        found = getattr(load_module(f"tmmu.cli.{name}"), name)
         assert isinstance(found, click.Command)
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tmmu.core.process import begin, exit_now, explain, is_closed_output, run_command
+from tmmu.core.process import begin, exit_now, explain, is_closed_output
 
 
 def main() -> None:
@@ -20,7 +20,9 @@ def run(arguments: list[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["verify"]:
-        return run_command("proofs.verify.command", given[1:], "tmmu verify")
+        from proofs.verify import entry as verifier  # other commands do without
+
+        return verifier.run(given[1:], "tmmu verify")
     try:
         from tmmu.cli.commands import tmmu
 

@@ -179,9 +179,10 @@ def _streams(_context: object, _parameter: object, path: str | None) -> Any:
 
 @dataclass(frozen=True)
 class ExecutionOptions:
-    """The order of the steps, and the streams that they run on."""
+    """The order of the steps: the word for one that is computed, or the names of nodes; and the streams they run on."""
 
     order: str
+    listed: tuple[str, ...]
     streams: Any
 
 
@@ -191,6 +192,29 @@ class RangeOptions:
 
     replan_policy: str
     symbolic: bool
+
+
+ORDER_LIMIT = 1 << 28
+"""The largest file of an execution order that is read, in bytes."""
+
+
+def _read_order(_context: object, _parameter: object, path: str | None) -> tuple[str, ...]:
+    """Return the names in a file of --execution-order, one a line. Raises INVALID_BINDING if it is not such a text."""
+    from tmmu.core.canonical import read_bounded
+    from tmmu.core.errors import TmmuError
+
+    if path is None:
+        return ()
+    try:
+        names = tuple(filter(None, read_bounded(path, ORDER_LIMIT, "INVALID_BINDING").decode().splitlines()))
+    except UnicodeDecodeError:
+        names = ()
+    if not names:
+        raise TmmuError(
+            "INVALID_BINDING", "expected the names of nodes, one a line", file=path,
+            fix="list each node once, as `tmmu show --steps` names it", binding="execution_order",
+        )  # fmt: skip
+    return names
 
 
 def _plan_options(
@@ -210,6 +234,7 @@ def _plan_options(
         layout=layout, order=execution.order, replay_token=token, address_token=address_token, fallback=fallback,
         replan_policy=over_ranges.replan_policy.upper(), effort=effort, symbolic=over_ranges.symbolic,
         fixed=parse_offsets(fix), streams=execution.streams,
+        listed=execution.listed,
     )  # fmt: skip
 
 
@@ -257,6 +282,15 @@ planning = gather_options(
             callback=_streams,
             metavar="FILE",
             help="The streams of nodes, which may then overlap in time (TOML); waits that operands need are added.",
+        ),
+        click.option(
+            "--execution-order",
+            "listed",
+            type=existing,
+            callback=_read_order,
+            metavar="FILE",
+            help="Run the nodes in the order of this text file: the name of each node, one a line, as `tmmu show "
+            "--steps` has them.",
         ),
     ),
     gather_options(

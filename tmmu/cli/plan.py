@@ -26,6 +26,7 @@ from tmmu.core.flags import (
     Listing,
     OnceCommand,
     Output,
+    SetFolder,
     format_examples,
     gather_options,
     stem_of_model,
@@ -85,7 +86,7 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
     "--program", multiple=True, metavar="NAME=MODEL",
     help="A further program of the set. --dim NAME:seq=1 binds a dimension of it alone. May be repeated.",
 )  # fmt: skip
-@click.option("--extend", type=click.Path(exists=True, file_okay=False), help="Add the models to this plan set.")
+@click.option("--extend", type=SetFolder(), help="Add the models to this plan set.")
 @click.option("--one-memory", is_flag=True, help="Plan the models as a plan set, even if they share nothing.")
 @shared.bindings(keeps=True)
 @shared.training

@@ -136,7 +136,7 @@ def _report_set(folder: str, target: str, kind: str | None) -> int:
         head = [escape_line(line) for line in set_report.lines(plan_set, plans)]
         steps = {name: step_names(plan) for name, plan in plans.items()}
         drawn = [(escape_line(name), maps[name], steps[name]) for name in maps]
-        data = page(title, [f"{len(plans)} programs in one memory", *head], drawn).encode()
+        data = page(title, [f"{len(plans)} programs in one memory", *head], drawn, is_set=True).encode()
     else:
         every = [replace(one, name=f"{name}: {one.name}") for name, of in maps.items() for one in of]
         if kind in ("json", "csv"):

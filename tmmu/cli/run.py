@@ -123,6 +123,7 @@ def run(
     sizes, bindings = batches.sizes, batches.bindings
     computing = replace(
         computing, kernels=computing.kernels or ("hash" if is_plan(target) else "onnx"),
+        borrows=computing.kernels is None,
         batches=computing.batches or max((len(each) for each in sizes.values() if len(each) > 1), default=None),
     )  # fmt: skip
     _check_usage(target, path, computing, output, bindings)

@@ -26,6 +26,7 @@ from tmmu.plans.replan import convert_to_units
 from tmmu.plans.sections import Plan
 from tmmu.plans.shapes import at_shape, shape_of
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
+from tmmu.simulator.needs import check_memory
 
 if TYPE_CHECKING:
     from tmmu.plans.replan import ReplanRecord
@@ -70,6 +71,9 @@ class BatchLoop:
     ) -> None:
         self.target, self.name, self.plan, self.donated = target, name, plan, frozenset(donated)
         self.sizes, self.computing, self.address_token = sizes, computing, address_token
+        self.needed = 0
+        """The most bytes that a batch takes, as estimated before it."""
+        self.make = None if computing.kernels == "hash" else computing.node_kernel()
         self.known: dict[tuple[int, ...], Runnable] = {}
 
     def run(self, files: RecordOptions, doing: Doing = report_nothing) -> Iterator[BatchResult]:
@@ -101,7 +105,9 @@ class BatchLoop:
                     return
                 report, arrays = self.batch(batches, runnable, number, doing)
                 record.corruption = report.corruption
-                yield BatchResult(report, arrays, self.plan, convert_units(self.plan.bindings, shape), change, record)
+                smaller = {} if runnable.kernels is None else runnable.kernels.shapes_below()
+                bound_to = convert_units(self.plan.bindings, shape)
+                yield BatchResult(report, arrays, self.plan, bound_to, change, record, smaller, self.borrowed())
                 if not report.identical:
                     return
             if record.refused is not None:
@@ -139,6 +145,7 @@ class BatchLoop:
         key = tuple(shape.values())
         if key not in self.known:
             program = PlanProgram(at_shape(self.plan, shape), self.donated)
+            self.needed = max(self.needed, check_memory(program))
             self.known[key] = Runnable(program) if is_plan(self.target) else self.bound(program)
         return self.known[key]
 
@@ -152,6 +159,8 @@ class BatchLoop:
         model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())
         if self.computing.kernels == "hash":
             return Runnable(program, model)
+        make = self.make
+        assert make is not None  # there are kernels
         from tmmu.examples.graph import absent_weights_of
         from tmmu.simulator.onnx_kernels import OnnxKernels
         from tmmu.simulator.values import read_inputs
@@ -160,7 +169,11 @@ class BatchLoop:
             model.check_weights(absent_weights_of(model.proto))
         path, given = self.computing.inputs, {name: model.sizes[name] for name in model.inputs}
         inputs = {} if path is None else read_inputs(path, given)
-        return Runnable(program, model, OnnxKernels(program, model, inputs, make=self.computing.node_kernel()))
+        return Runnable(program, model, OnnxKernels(program, model, inputs, make=make))
+
+    def borrowed(self) -> dict[str, str]:
+        """Return the operator of each node that onnxruntime computes because onnx has no kernel for it."""
+        return dict(getattr(self.make, "taken", {}))
 
     def saved(self, bindings: Bindings) -> list[str]:
         """Return the tensors of the forward half that a backward half of the model would read. spec: M1.6, SIM5.7"""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -52,6 +53,8 @@ class RunOptions:
     models: Mapping[str, str] = field(default_factory=dict)
     schedules: int | None = None
     threads: bool = False
+    borrows: bool = False
+    """Whether onnxruntime, if installed, computes what onnx has no kernel for. spec: SIM5.12"""
 
     @property
     def is_overlapping(self) -> bool:
@@ -73,6 +76,10 @@ class RunOptions:
         from tmmu.simulator.onnx_node import NodeKernel
 
         if self.kernels == "onnx":
+            if self.borrows and find_spec("onnxruntime") is not None:
+                from tmmu.simulator.borrowed import BorrowingKernels
+
+                return BorrowingKernels()
             return NodeKernel
         with require_import("onnxruntime", "--kernels onnxruntime", "judges"):
             from tmmu.simulator.onnxruntime_node import SessionKernel
@@ -85,8 +92,8 @@ compute_options = gather_options(
     click.option(
         "--kernels",
         type=click.Choice(KERNELS),
-        help="What computes: onnx's reference evaluator, onnxruntime, or stand-ins for any plan [onnx with a model, "
-        "else hash].",
+        help="What computes: onnx's reference evaluator, onnxruntime, or stand-ins for any plan [with a model onnx, "
+        "and onnxruntime for nodes that it has no kernel for; else hash].",
     ),
     click.option("--sanitize", is_flag=True, help="Report reads of bytes that another tensor has written since."),
     click.option(

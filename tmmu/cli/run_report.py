@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tmmu.cli.units import plain, seconds
@@ -36,6 +36,10 @@ class BatchResult:
     shape: Mapping[str, int]
     change: ReplanRecord | None = None
     record: Recording | None = None
+    smaller: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The shapes of the tensors that were smaller than planned, by name. spec: SIM5.11"""
+    borrowed: Mapping[str, str] = field(default_factory=dict)
+    """The operators of the nodes that onnxruntime computed in place of onnx, by node. spec: SIM5.12"""
 
     def footprints(self) -> list[int]:
         """Return the bytes that each arena needed: of a symbolic plan those of the shape."""
@@ -67,6 +71,12 @@ def _changes(found: list[BatchResult]) -> Iterator[str]:
     """Yield the shapes of the batches, and each new plan."""
     if any(each.shape for each in found):
         yield f"  shapes: {list_names([_shape(each.shape) for each in found])}"
+    if borrowed := found[-1].borrowed:
+        shown = [f"{op} ({node})" for node, op in borrowed.items()]
+        yield f"  computed by onnxruntime, as onnx has no kernel: {list_names(shown)}"
+    if smaller := found[-1].smaller:
+        shown = [f"{name} [{', '.join(map(str, shape))}]" for name, shape in smaller.items()]
+        yield f"  smaller than planned: {list_names(shown)}"
     for number, each in enumerate(found):
         if each.change is not None:
             old, new = each.change.old_tmmu_plan_hash.hex(), each.change.new_tmmu_plan_hash.hex()
@@ -137,6 +147,8 @@ def document(name: str, computing: RunOptions, found: list[BatchResult]) -> dict
             {"name": arena, "used_bytes": used, "footprint_bytes": footprint} for arena, used, footprint in _used(found)
         ],
         "shapes": [dict(each.shape) for each in found if each.shape],
+        "borrowed": dict(found[-1].borrowed),
+        "smaller": {name: list(shape) for name, shape in found[-1].smaller.items()},
         "replans": [
             {"batch": number + 1, **plain(each.change.to_object())}
             for number, each in enumerate(found)

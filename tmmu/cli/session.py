@@ -89,43 +89,44 @@ def env(style: str) -> int:
 @session.command(
     epilog=format_examples(
         "tmmu session plan m.gguf --context 8192 --budget 4GiB",
-        "tmmu session plan m.gguf -o m.plan.cbor",
+        "tmmu session plan m.gguf -o session",
     )
 )
 @click.argument("model", type=existing)
 @session_options
 @FORMAT
-@click.option("-o", "--output", type=shared.record, help="Write the plan here, and its model to FILE.ir.cbor.")
+@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Write the plan set of prefill and decode here, and the model of each.")  # fmt: skip
 def plan(model: str, options: SessionOptions, style: str, output: str | None) -> int:
-    """Say what fits: the context, the memory of a session, and the plan of its forward pass, proved.
+    """Say what fits: the context, the memory of a session, and the plans of prefill and decode, proved.
 
     \b
+    Both run in the same buffers and change the same keys and values: they are a plan set.
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no model that can be run, 2 command line or environment.
     """
     from proofs.verify import text as verdict_text
+    from proofs.verify.verdict import PROVED
     from tmmu.cli.session_report import facts, lines
-    from tmmu.ir import files
-    from tmmu.plans import file
-    from tmmu.tasks.language_session import compile_model, plan_forward, prepare_session, verdict_on
+    from tmmu.foundry.forward import SHARED
+    from tmmu.tasks.language_session import compile_model, plan_session, prepare_session, verdicts_on, write_session
 
-    if output is not None:
-        shared.check_apart(model, output, f"{output}.ir.cbor")
     with progress(model) as doing:
         doing("planning")
         prepared = prepare_session(compile_model(model), options)
-        made = plan_forward(prepared.forward)
+        made = plan_session(prepared.forward)
         doing("proving")
-        verdict = verdict_on(made, prepared.forward)
-    found = facts(prepared, made)
+        verdicts = verdicts_on(made, prepared.forward)
+    found, whole = facts(prepared, made), verdicts[-1]
     if style == "json":
-        print_text(format_json({**found, "verdict": verdict.verdict, "proved": list(verdict.proved)}))
+        each = {one.file: {"verdict": one.verdict, "proved": list(one.proved)} for one in verdicts[:-1]}
+        print_text(format_json({**found, "verdict": whole.verdict, "proved": list(whole.proved), "plans": each}))
     else:
-        print_lines(*lines(found), *verdict_text.lines(verdict))
+        print_lines(*lines(found), *(line for one in verdicts for line in verdict_text.lines(one)))
     if output is not None:
-        file.save(made, output)
-        files.save(prepared.forward, f"{output}.ir.cbor")
-        print_lines(f"wrote {output}", f"wrote {output}.ir.cbor", err=style == "json")
-    return verdict.exit
+        paths = write_session(made, prepared.forward, output)
+        check = f"verify it: verify-plan {output} --models {output} --donate '{SHARED}'"
+        print_lines(*(f"wrote {path}" for path in paths), check, err=style == "json")
+    return next((one.exit for one in verdicts if one.verdict != PROVED), whole.exit)
 
 
 PROMPT = click.option("--prompt", help="Text, tokenised with the file's vocabulary.")
@@ -253,11 +254,11 @@ def score(
 def _ready(
     path: str, prompt: str | None, token_ids: str | None, follow_log: str | None, options: SessionOptions
 ) -> tuple[ModelSession, list[int]]:
-    """Return a session whose plan is proved, and the prompt's tokens."""
+    """Return a session whose plan set is proved, and the prompt's tokens."""
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.runtime.events import EventLog
-    from tmmu.tasks.language_session import compile_model, plan_forward, prepare_session, prove
+    from tmmu.tasks.language_session import compile_model, plan_session, prepare_session, prove
 
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
@@ -271,7 +272,7 @@ def _ready(
         tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
         events = None if follow_log is None else EventLog(follow_log)
         session = prepare_session(opened, options, events=events)
-        initialize_session(session, plan_forward(session.forward), prove)
+        initialize_session(session, plan_session(session.forward), prove)
     return session, tokens
 
 

@@ -9,17 +9,18 @@ from tmmu.core.output import align_rows, count_noun, format_size
 from tmmu.foundry.compiled import STAGING_BYTES
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.forward import document_buffers
-from tmmu.foundry.graph import arena_mode, arena_sizes
+from tmmu.foundry.graph import SessionPlans, arena_mode, arena_sizes
 from tmmu.foundry.kv_cache import growth_bytes
 from tmmu.foundry.session import ModelSession
 from tmmu.foundry.storage import TensorType, storage_mode
 from tmmu.plans.sections import Plan
 
 
-def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
+def facts(session: ModelSession, plans: SessionPlans) -> dict[str, Any]:
     """The context and the memory of a session, all sizes in bytes and lengths in tokens.
 
-    `unshared` are the bytes that the plan's intermediates need without sharing, `document` those that the 24 buffers of
+    `rows` are those of its largest pass, `unshared` the bytes that the intermediates of one pass need at most without
+    sharing, `document` those that the 24 buffers of
     the document need for this model, chunk and capacity, in F16 (FD6.9). `growth_bytes` are those that the last growth
     by doubling needs beside that for a moment: the old buffers, and the staging buffer of the tables.
     """
@@ -27,10 +28,7 @@ def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
     modes = session.settings.forced
     weights = sum(session.model.file.tensors[name].blocks.nbytes for name in session.model.weights)
     cache = storage_mode(TensorType.KV_CACHE, modes).value
-    arenas = arena_sizes(plan, session.forward)
-    t = plan.allocation.tensors
-    home = plan.allocation.storages.arena[t.storage].tolist()
-    row = [arena.name for arena in plan.allocation.arenas].index("intermediates")
+    arenas = arena_sizes(plans, session.forward)
     memory = [
         ("weights", storage_mode(TensorType.WEIGHTS, {}).value, weights, f"{len(session.model.weights)} tensors"),
         ("KV cache", cache, context.allocated * context.bytes_per_token, f"{context.allocated} tokens, at first"),
@@ -56,14 +54,19 @@ def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
         "steady_bytes": sum(bytes_ for what, _, bytes_, note in memory if not note.endswith("at first")),
         "growth_bytes": growth_bytes(kv, before) if before < context.limit else 0,
         "staging_bytes": STAGING_BYTES,
-        "rows": session.size.rows,
-        "unshared_bytes": sum(
-            bytes_ for arena, bytes_ in zip(home, t.bytes.tolist(), strict=True) if arena == row
-        ),
+        "rows": max(one.size.rows for one in session.passes_of.values()),
+        "unshared_bytes": max(map(unshared_bytes, plans.plans.values())),
         "document_bytes": 2 * sum(
             document_buffers(shape, session.settings.prefill_chunk_size, context.allocated).values()
         ),
     }  # fmt: skip
+
+
+def unshared_bytes(plan: Plan) -> int:
+    """Return the bytes of all intermediates of a pass, each for itself."""
+    t, s = plan.allocation.tensors, plan.allocation.storages
+    row = [arena.name for arena in plan.allocation.arenas].index("intermediates")
+    return int(t.bytes[s.arena[t.storage] == row].sum())
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:

@@ -103,16 +103,20 @@ def encode(value: Any) -> bytes:
     >>> encode({"b": 1, "a": [True, None]}).hex()
     'a2616182f5f6616201'
     """
-    return cbor2.dumps(_to_plain(value), canonical=True, default=_put)
+    return cbor2.dumps(_to_plain(value), canonical=True, encoders=_ENCODERS)
 
 
 def dump(value: Any, stream: IO[bytes]) -> None:
     """Write the canonical CBOR of `value` to `stream`, without a copy of the whole."""
-    cbor2.dump(_to_plain(value), stream, canonical=True, default=_put)
+    cbor2.dump(_to_plain(value), stream, canonical=True, encoders=_ENCODERS)
 
 
 def _put(encoder: Any, value: Encoded) -> None:
     encoder.write(value.data)
+
+
+_ENCODERS: dict[type, Callable[[Any, Any], Any]] = {Encoded: _put}
+"""The encoders beside the built-in ones. To use `default` instead, the library would import `email` and `ipaddress`."""
 
 
 def _refuse(tag: Any, *_: Any) -> Any:

@@ -69,6 +69,21 @@ def find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]
     return ordered[is_first], order[is_first]
 
 
+def are_among(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return for each value whether it is one of the others.
+
+    NumPy's `isin` does the same, and imports `numpy.ma` if the others are far apart. O((values + others) log others).
+
+    >>> are_among(np.array([3, 1, 7]), np.array([7, 3, 3])).tolist()
+    [True, False, True]
+    """
+    if not len(others):
+        return np.zeros(len(values), bool)
+    ordered = np.sort(others)
+    at = np.searchsorted(ordered, values)
+    return np.asarray(ordered[np.minimum(at, len(ordered) - 1)] == values)
+
+
 def attribute_values(rows: Sequence[Any], name: str) -> Iterator[Any]:
     """Yield the attribute `name` of each row."""
     return map(attrgetter(name), rows)

@@ -162,6 +162,20 @@ class Files(File):
         return path.lower().endswith(self.suffixes) or (self.belongs is not None and self.belongs(path))
 
 
+class SetFolder(click.Path):
+    """The folder of a plan set that is read."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path. Raises BadParameter for a folder without a manifest."""
+        found = os.fsdecode(super().convert(value, param, ctx))
+        if not is_set(found):
+            self.fail(f"{found!r} is a folder without {MANIFEST}: name the folder of a plan set", param, ctx)
+        return found
+
+
 class FileOrSet(File):
     """A file as `File` has it, or the folder of a plan set."""
 

@@ -14,7 +14,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -45,7 +44,7 @@ class NewFile:
         """Give the file the name of the target, in whose place it is from now on."""
         if not self._temporary:
             _lock(self.descriptor)
-            name = f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
+            name = f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}"
             # With a folder given, the link in /proc is followed: it is the file itself.
             os.link(f"/proc/self/fd/{self.descriptor}", name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._temporary = str(self._target.parent / name)
@@ -79,7 +78,7 @@ def _open_unnamed(folder: Path) -> int:
 def _open_named(folder: Path) -> tuple[int, str]:
     """Return a locked file and its temporary name."""
     while True:
-        name = str(folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        name = str(folder / f"{PREFIX}{os.urandom(8).hex()}{SUFFIX}")
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _lock(descriptor)

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -143,6 +142,8 @@ def parse_toml(data: bytes) -> dict[str, Any]:
         elif kind == "other":  # the end of a key; a line break ends brackets of a header that is not closed too
             dots = 0
         _check_nesting(depth + dots)
+    import tomllib  # most commands read none
+
     return tomllib.loads(text)
 
 

@@ -1,21 +1,38 @@
-"""The forward pass of a Llama as a model that can be planned: its tensors, and the operations that use them.
+"""The forward passes of a Llama as models that can be planned: their tensors, and the operations that use them.
 
-One pass takes up to `rows` tokens at consecutive positions. Its tensors hold a row for each token, with elements of the
-type of the activations. Memory that an operation needs for itself (a tile of decompressed weights, sums in float32, the
-scores of attention) is its scratch. All of these are planned, so tensors that are not needed at the same time share
-memory. Weights and the KV cache are separate buffers, which live as long as the session and are not part of the plan.
+A session has two passes: `prefill` takes a chunk of tokens at consecutive positions and gives the logits of the last
+one, `decode` takes fewer or more and gives the logits of all. The tensors of a pass hold a row for each token, with
+elements of the type of the activations. Memory that an operation needs for itself (a tile of decompressed weights, sums
+in float32, the scores of attention) is its scratch. All of these are planned, so tensors that are not needed at the
+same time share memory, also those of the two passes.
+
+Both passes change the same keys and values, which are the state of their plan set. Each of these tensors is a buffer of
+its own, and so has a separate arena, with the bytes of the longest context. A buffer begins smaller and grows up to
+that. Weights and the tables of positions are buffers that no operation writes. They are not part of the plans.
 
 The logits are computed in private scratch and copied to the output, which is Shared (F7).
-spec: FD6.1, FD6.2
+spec: FD6.1, FD6.2, FD6.17
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple, Protocol
 
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Model, Node, Role, Rule, Scratch, Tensor
+from tmmu.core.vocabulary import (
+    ArenaConfiguration,
+    ArenaPolicy,
+    Bindings,
+    Body,
+    Model,
+    Node,
+    Role,
+    Rule,
+    Scratch,
+    Tensor,
+)
 from tmmu.foundry.device import ALIGNMENT
 from tmmu.foundry.weights import LlamaShape, WeightType
 
@@ -28,8 +45,28 @@ ARENAS = (
 )
 """Private intermediates, Shared inputs (token ids), Shared outputs (logits)."""
 
-POLICY = ArenaPolicy(rules=(Rule(("outputs",), names=("output",)),))
-"""The output has a separate arena, whatever its role."""
+PREFILL, DECODE = "prefill", "decode"
+"""The names of the two passes of a session."""
+
+SHARED = "cache.*"
+"""The tensors that both passes share: the keys and values of each layer."""
+
+
+def cache_names(layer: int) -> tuple[str, str]:
+    """Return the names of the keys and the values of a layer, which their arenas have too."""
+    return f"cache.{layer}.keys", f"cache.{layer}.values"
+
+
+def session_arenas(layers: int) -> tuple[ArenaConfiguration, ...]:
+    """Return the arenas of the passes: `ARENAS`, and one for each buffer of keys or values."""
+    caches = (ArenaConfiguration(name, (), alignment=ALIGNMENT) for i in range(layers) for name in cache_names(i))
+    return (*ARENAS, *caches)
+
+
+def session_policy(layers: int) -> ArenaPolicy:
+    """Return the rules that give the output, and each buffer of keys or values, a separate arena."""
+    caches = (Rule((name,), names=(name,)) for i in range(layers) for name in cache_names(i))
+    return ArenaPolicy(rules=(Rule(("outputs",), names=("output",)), *caches))
 
 
 class Operation(NamedTuple):
@@ -54,9 +91,9 @@ class PassSize:
     Attributes
     ----------
     rows
-        The most tokens of one pass: the larger of prefill chunk and decode batch.
+        The most tokens of one pass: the prefill chunk, or the decode batch.
     output_rows
-        The most rows of logits: the decode batch.
+        The most rows of logits: 1, or the decode batch.
     context
         The most positions that attention may go over, a multiple of 128.
     dtype
@@ -72,6 +109,13 @@ class PassSize:
     def element(self) -> int:
         """The bytes of an element of the activations."""
         return 2 if self.dtype == "float16" else 4
+
+
+class ForwardPass(NamedTuple):
+    """A pass of a session: its limits, and its model, which has its name."""
+
+    size: PassSize
+    model: Model
 
 
 class Matrix(Protocol):
@@ -146,40 +190,48 @@ def iterate_operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
 
 
 def build_forward_model(
-    shape: LlamaShape, size: PassSize, output: str, weights: Mapping[str, Matrix], device: Workspaces
-) -> Model:
-    """Build the pass as a model of the IR, with every size stated; `weights` are those of the file, by name.
+    name: str, shape: LlamaShape, size: PassSize, output: str, *, cache_heads: int,
+    weights: Mapping[str, Matrix], device: Workspaces,
+) -> Model:  # fmt: skip
+    """Build a pass as a model of the IR, with every size stated; `weights` are those of the file, by name.
 
     The operators have the domain `foundry`, about which neither planner nor verifier assumes anything. The exception is
-    `Add`, whose result may take the bytes of its first operand (T3). O(layers).
+    `Add`, whose result may take the bytes of its first operand (T3). Attention changes the keys and values of its
+    layer, which the caller donates. O(layers).
     """
     wide = widths(shape)
     tensors = [Tensor("ids", (size.rows,), "uint32", Role.INPUT, 4 * size.rows, ALIGNMENT)]
-    row = {"ids": 0}
+    held = (cache_heads, size.context, shape.head_dim)
+    caches = [cache for layer in range(shape.n_layers) for cache in cache_names(layer)]
+    tensors += [Tensor(cache, held, "float16", Role.INPUT, 2 * prod(held), ALIGNMENT) for cache in caches]
+    row = {tensor.name: number for number, tensor in enumerate(tensors)}
+    given = tuple(row.values())
     nodes: list[Node] = []
     for operation in iterate_operations(shape, output):
-        for name in operation.writes:
-            row[name] = len(tensors)
-            if name == "output":
+        for result in operation.writes:
+            row[result] = len(tensors)
+            if result == "output":
                 lines, columns = size.output_rows, shape.vocab
             else:
-                lines, columns = size.rows, wide[name.rsplit(".", 1)[-1]]
+                lines, columns = size.rows, wide[result.rsplit(".", 1)[-1]]
             bytes_ = lines * columns * size.element
-            tensors.append(Tensor(name, (lines, columns), size.dtype, Role.ACTIVATION, bytes_, ALIGNMENT))
-        reads = tuple(row[name] for name in operation.reads)
-        writes = tuple(row[name] for name in operation.writes)
-        needed = device.workspace(operation, [weights[name] for name in operation.weights], shape, size)
+            tensors.append(Tensor(result, (lines, columns), size.dtype, Role.ACTIVATION, bytes_, ALIGNMENT))
+        changed = tuple(row[cache] for cache in cache_names(operation.layer)) if operation.kind == "Attention" else ()
+        reads = (*(row[operand] for operand in operation.reads), *changed)
+        writes = (*(row[result] for result in operation.writes), *changed)
+        needed = device.workspace(operation, [weights[weight] for weight in operation.weights], shape, size)
         is_add = operation.kind == "Add"
         nodes.append(
             Node(
                 operation.name, operation.kind, reads, writes,
                 domain="" if is_add else DOMAIN,
                 in_place=((writes[0], reads[0]),) if is_add else (),
+                mutates=changed,
                 scratch=(Scratch(needed, ALIGNMENT, "intermediates"),) if needed else (),
             )
         )  # fmt: skip
-    body = Body(-1, "", (row["ids"],), (row["output"],))
-    return Model("forward", tuple(tensors), tuple(nodes), (body,))
+    body = Body(-1, "", given, (row["output"],))
+    return Model(name, tuple(tensors), tuple(nodes), (body,), bindings=Bindings(donated=tuple(caches)))
 
 
 def scratch_name(operation: Operation) -> str:

@@ -1,14 +1,14 @@
-"""The static execution graph of a session: its buffers, made once as a plan places them, and the operations on them.
+"""The static execution graph of a session: its buffers, made once as its plan set states, and the operations on them.
 
-A pass costs commands and no memory. When the cache of keys and values has grown, the operations that use it are bound
-again. spec: FD6.1 to FD6.4, FD6.10, FD6.12, FD9.5, FD9.7
+The passes of a session run in the same buffers. A pass costs commands and no memory. When the cache of keys and values
+has grown, the operations that use it are bound again. spec: FD6.1 to FD6.4, FD6.10, FD6.12, FD6.17, FD9.5, FD9.7
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,18 +18,26 @@ from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
 from tmmu.foundry.device import Buffer
 from tmmu.foundry.environment import Settings
-from tmmu.foundry.forward import Operation, PassSize, iterate_operations, scratch_name
+from tmmu.foundry.forward import ForwardPass, Operation, iterate_operations, scratch_name
 from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.plans.allocation import Allocation
 from tmmu.plans.sections import Plan
+from tmmu.plans.sets import PlanSet
 from tmmu.runtime.events import EventLog
 
 ARENA_TYPES = {
     "intermediates": TensorType.INTERMEDIATES, "inputs": TensorType.STAGING, "outputs": TensorType.OUTPUTS,
 }  # fmt: skip
-"""The kind of tensors that each arena of the plan of a session holds."""
+"""The kind of tensors that each arena of the plans of a session holds, except those of keys and values."""
+
+
+class SessionPlans(NamedTuple):
+    """The plan set of the passes of a session, and the plan of each pass."""
+
+    plan_set: PlanSet
+    plans: Mapping[str, Plan]
 
 
 @dataclass(frozen=True)
@@ -41,17 +49,29 @@ class CacheSetup:
     budget: KvBudget
 
 
+@dataclass
+class BoundPass:
+    """A pass in the memory of a session: its operations and their kernels, the token ids, and the logits.
+
+    `output` is [rows, vocab]; `ids` and `output` are in Shared memory.
+    """
+
+    limits: ForwardPass
+    regions: Mapping[str, BufferRegion]
+    ids: memoryview[int]
+    output: np.ndarray[Any, Any]
+    kernels: list[Kernel]
+
+
 class ExecutionGraph:
-    """The memory of one session, and the kernels that compute a pass in it.
+    """The memory of one session, and the kernels that compute its passes in it.
 
     Parameters
     ----------
     model
         The source of the weights and the kernels.
-    forward, plan
-        The model of a pass, and a plan of it that was proved.
-    size
-        The limits of a pass.
+    passes, plans
+        The passes by name, and their plan set, which was proved.
     cache, settings
         The sizes from which the cache is made, and the variables of the environment.
     number, events
@@ -63,34 +83,35 @@ class ExecutionGraph:
         The buffers that live as long as the session, by name.
     cache
         The keys and values.
-    ids, text
-        The token ids of a pass, and those of the whole text: Shared memory.
-    output
-        The logits of the last pass, [rows, vocab], in Shared memory; the next pass overwrites them.
+    text
+        The token ids of the whole text: Shared memory.
 
     Raises
     ------
     TmmuError
-        INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY if a buffer cannot be allocated; ALIGNMENT_VIOLATION for
-        a buffer that is less aligned than the plan requires. The buffers that were made are then released.
+        INVALID_PLAN for plans of other passes; OUT_OF_MEMORY if a buffer cannot be allocated; ALIGNMENT_VIOLATION for
+        a buffer that is less aligned than a plan requires. The buffers that were made are then released.
     """
 
     def __init__(
-        self, model: CompiledModel, forward: Model, plan: Plan, *, size: PassSize, cache: CacheSetup,
+        self, model: CompiledModel, passes: Mapping[str, ForwardPass], plans: SessionPlans, *, cache: CacheSetup,
         settings: Settings, number: int, events: EventLog | None,
     ) -> None:  # fmt: skip
-        self.model, self.size, self.kv_shape, self.number, self.events = model, size, cache.shape, number, events
+        self.model, self.kv_shape, self.number, self.events = model, cache.shape, number, events
         self.passes = 0
         self._batch = PassBatch()
-        self._provision(plan, arena_sizes(plan, forward), cache, settings)
+        self._provision(plans, passes, cache, settings)
 
     def _log(self, event: str, **fields: Any) -> None:
         if self.events is not None:
             self.events(event, session=self.number, **fields)
 
-    def _provision(self, plan: Plan, sizes: dict[str, int], setup: CacheSetup, settings: Settings) -> None:
+    def _provision(
+        self, plans: SessionPlans, passes: Mapping[str, ForwardPass], setup: CacheSetup, settings: Settings
+    ) -> None:
         """Make every buffer, then stage the weights; release what was made if a step fails."""
         device = self.model.device
+        sizes = arena_sizes(plans, {name: one.model for name, one in passes.items()})
         names = [*sizes, "text", "cache"]
         self._log("session open", buffers=names)
         made: dict[str, Buffer] = {}
@@ -111,10 +132,14 @@ class ExecutionGraph:
             )  # fmt: skip
             self._log("buffer made", buffer=name, made=len(made) + 1)
             name = ""
-            check_bases(plan.allocation, made)
+            held = {
+                name: buffer for layer in range(setup.shape.layers) for name, buffer in cache.of_layer(layer).items()
+            }
+            for plan in plans.plans.values():
+                check_bases(plan.allocation, made | held)
             self._weights = self.model.materialize(self.events, session=self.number)
             self.buffers, self.cache = made, cache
-            self._bind(plan)
+            self._bind(plans, passes)
         except BaseException:
             if name:
                 self._log("buffer refused", buffer=name)
@@ -127,63 +152,73 @@ class ExecutionGraph:
             raise
         self._log("session started", weights=len(self._weights))
 
-    def _bind(self, plan: Plan) -> None:
-        """Bind every operation to its memory."""
-        model = self.model
-        allocation = plan.allocation
+    def _bind(self, plans: SessionPlans, passes: Mapping[str, ForwardPass]) -> None:
+        """Bind every operation of each pass to its memory."""
+        self.text = self.buffers["text"].contents().view(np.uint32).data
+        self._operations = list(iterate_operations(self.model.shape, self.model.file.output.name))
+        self._bound = {name: self._bind_pass(plans.plans[name], limits) for name, limits in passes.items()}
+        self._current = next(iter(self._bound.values()))
+        self._epoch = self.cache.epoch
+
+    def _bind_pass(self, plan: Plan, limits: ForwardPass) -> BoundPass:
+        allocation, size = plan.allocation, limits.size
         t = allocation.tensors
         arena = [found.name for found in allocation.arenas]
         where = allocation.storages.arena[t.storage].tolist()
         of = {
-            name: BufferRegion(self.buffers[arena[home]], offset, size)
-            for name, home, offset, size in zip(
+            name: BufferRegion(self.buffers[arena[home]], offset, bytes_)
+            for name, home, offset, bytes_ in zip(
                 t.name.list(), where, allocation.addresses().tolist(), t.bytes.tolist(), strict=True
             )
+            if arena[home] in self.buffers  # keys and values are at the first byte of the cache's own buffers
         }
-        ids = of["ids"]
-        self.ids = self.buffers["inputs"].contents()[ids.offset : ids.offset + ids.size].view(np.uint32).data
-        out = of["output"]
-        lines, columns = self.size.output_rows, model.shape.vocab
+        ids, out = of["ids"], of["output"]
         flat = self.buffers["outputs"].contents()[out.offset : out.offset + out.size]
-        self.output = flat.view(np.dtype(self.size.dtype)).reshape(lines, columns)
-        self.text = self.buffers["text"].contents().view(np.uint32).data
-        self._operations = list(iterate_operations(model.shape, model.file.output.name))
-        self._regions = of
-        self._kernels = [self._bind_kernel(k) for k in range(len(self._operations))]
-        self._epoch = self.cache.epoch
+        bound = BoundPass(
+            limits, of, self.buffers["inputs"].contents()[ids.offset : ids.offset + ids.size].view(np.uint32).data,
+            flat.view(np.dtype(size.dtype)).reshape(size.output_rows, self.model.shape.vocab), [],
+        )  # fmt: skip
+        bound.kernels = [self._bind_kernel(operation, bound) for operation in self._operations]
+        return bound
 
-    def _bind_kernel(self, number: int) -> Kernel:
-        operation, of = self._operations[number], self._regions
-        cache = None
+    def _bind_kernel(self, operation: Operation, bound: BoundPass) -> Kernel:
+        of, cache = bound.regions, None
         if operation.kind in USES_CACHE:
             held = self.cache
-            keys, values, cos, sin = (
-                BufferRegion(buffer, 0, buffer.size)
-                for buffer in (held.keys(operation.layer), held.values(operation.layer), held.cos, held.sin)
-            )
+            buffers = (*held.of_layer(operation.layer).values(), held.cos, held.sin)
+            keys, values, cos, sin = (BufferRegion(buffer, 0, buffer.size) for buffer in buffers)
             cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
-        bound = OperationMemory(
+        memory = OperationMemory(
             tuple(of[name] for name in operation.reads),
             tuple(of[name] for name in operation.writes),
             of.get(scratch_name(operation)),
             tuple(self._weights[name] for name in operation.weights),
             cache,
         )
-        return self.model.kernels.bind(operation, bound, self.model.shape, self.size)
+        return self.model.kernels.bind(operation, memory, self.model.shape, bound.limits.size)
+
+    def ids(self, name: str) -> memoryview[int]:
+        """Return the token ids of a pass, in Shared memory, which the caller writes before it runs."""
+        return self._bound[name].ids
+
+    @property
+    def output(self) -> np.ndarray[Any, Any]:
+        """The logits of the last pass, [rows, vocab], in Shared memory; the next pass overwrites them."""
+        return self._current.output
 
     def _compute_pass(self) -> None:
         """Run every operation of a pass except the logits, in order. This is a command."""
         with np.errstate(all="ignore"):  # logits that are not finite are a separate error
-            for number in range(len(self._kernels) - 1):
-                self._kernels[number](self._batch)
+            for number in range(len(self._operations) - 1):
+                self._current.kernels[number](self._batch)
 
     def _compute_logits(self) -> None:
         """Compute logits in private memory and copy them to the output. This is a command."""
         with np.errstate(all="ignore"):
-            self._kernels[-1](self._batch)
+            self._current.kernels[-1](self._batch)
 
-    def run(self, rows: int, outputs: int) -> None:
-        """Run one pass over the first `rows` tokens of `ids`; compute the logits of the last `outputs` of them.
+    def run(self, name: str, rows: int, outputs: int) -> None:
+        """Run a pass over the first `rows` tokens of its `ids`; compute the logits of the last `outputs` of them.
 
         The tokens follow those in the cache. Raises the exceptions of growing the cache and of commands; the cache is
         then unchanged.
@@ -191,10 +226,12 @@ class ExecutionGraph:
         device, batch, cache = self.model.device, self._batch, self.cache
         cache.ensure(cache.written + rows)
         if cache.epoch != self._epoch:
-            for number, operation in enumerate(self._operations):
-                if operation.kind in USES_CACHE:
-                    self._kernels[number] = self._bind_kernel(number)
+            for bound in self._bound.values():
+                for number, operation in enumerate(self._operations):
+                    if operation.kind in USES_CACHE:
+                        bound.kernels[number] = self._bind_kernel(operation, bound)
             self._epoch = cache.epoch
+        self._current = self._bound[name]
         batch.rows, batch.first, batch.outputs = rows, cache.written, outputs
         self.passes += 1
         is_logged = self.events is not None
@@ -217,39 +254,58 @@ class ExecutionGraph:
         else:
             self._log("logits copied", step=step, completed=number)
 
-    @property
-    def kernels(self) -> list[tuple[Operation, Kernel]]:
-        """Each operation of a pass with its kernel."""
-        return list(zip(self._operations, self._kernels, strict=True))
+    def kernels(self, name: str) -> list[tuple[Operation, Kernel]]:
+        """Return each operation of a pass with its kernel."""
+        return list(zip(self._operations, self._bound[name].kernels, strict=True))
 
     def close(self) -> None:
         """Release all memory, once all submitted commands have ended."""
         self.model.device.wait()
-        self._kernels, self._regions = [], {}
+        self._bound = {}
         self.cache.close()
         for buffer in self.buffers.values():
             buffer.release()
         self._log("session closed", made=0)
 
 
-def arena_sizes(plan: Plan, forward: Model) -> dict[str, int]:
-    """Return the bytes of each arena of a session's plan. O(tensors).
+def arena_sizes(plans: SessionPlans, models: Mapping[str, Model]) -> dict[str, int]:
+    """Return the bytes of each arena of a session, of all passes the most. O(tensors).
 
-    Raises INVALID_PLAN if it is not a plan of this pass: a tensor is missing or has another size, or an arena is
-    missing.
+    The arenas of keys and values, whose buffers grow, are left out. Raises INVALID_PLAN if a plan is not of its pass: a
+    tensor is missing or has another size, an arena is missing, or keys or values are not alone in their arena.
     """
-    allocation = plan.allocation
+    ends = dict.fromkeys(ARENA_TYPES, 0)
+    for pass_name, model in models.items():
+        plan = plans.plans.get(pass_name)
+        if plan is None:
+            raise _not_of_session(f"there is no plan of the pass {pass_name!r}")
+        for name, end in _ends(plan.allocation, model).items():
+            ends[name] = max(ends.get(name, 0), end)
+    return {name: ends[name] for name in ARENA_TYPES}
+
+
+def _ends(allocation: Allocation, model: Model) -> dict[str, int]:
+    """Return the end of the last storage of each arena of a plan. Raises as `arena_sizes`."""
     t, s = allocation.tensors, allocation.storages
     stated = dict(zip(t.name.list(), t.bytes.tolist(), strict=True))
-    missing = next((found.name for found in forward.tensors if stated.get(found.name) != found.bytes), None)
+    missing = next((found.name for found in model.tensors if stated.get(found.name) != found.bytes), None)
+    if missing is not None:
+        raise _not_of_session(f"the plan has no tensor {missing!r} of its size")
     names = [arena.name for arena in allocation.arenas]
-    if missing is not None or not set(ARENA_TYPES) <= set(names):
-        what = f"the plan has no tensor {missing!r} of its size" if missing else f"its arenas are {', '.join(names)}"
-        raise TmmuError("INVALID_PLAN", what, place="the plan", fix="plan the session's own forward model")
-    ends = dict.fromkeys(ARENA_TYPES, 0)
+    if not set(ARENA_TYPES) <= set(names):
+        raise _not_of_session(f"its arenas are {', '.join(names)}")
+    ends = dict.fromkeys(names, 0)
     for arena, offset, size in zip(s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), strict=True):
-        ends[names[arena]] = max(ends.get(names[arena], 0), offset + size)
+        ends[names[arena]] = max(ends[names[arena]], offset + size)
+    home = dict(zip(t.name.list(), s.arena[t.storage].tolist(), strict=True))
+    for cache in model.bindings.donated:
+        if names[home[cache]] != cache or ends[cache] != stated[cache]:
+            raise _not_of_session(f"the tensor {cache!r} is not alone in an arena of its name")
     return ends
+
+
+def _not_of_session(what: str) -> TmmuError:
+    return TmmuError("INVALID_PLAN", what, place="the plan", fix="plan the session's own passes")
 
 
 def check_bases(allocation: Allocation, buffers: Mapping[str, Buffer]) -> None:
@@ -262,7 +318,7 @@ def check_bases(allocation: Allocation, buffers: Mapping[str, Buffer]) -> None:
                 "ALIGNMENT_VIOLATION",
                 f"its buffer at {buffer.address:#x} is not at a multiple of {least}, which the plan requires",
                 place=f"arena {arena.name!r}",
-                fix="plan the session's own forward model",
+                fix="plan the session's own passes",
                 arena=arena.name,
                 logical_slot=0,
             )

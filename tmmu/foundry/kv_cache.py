@@ -23,6 +23,7 @@ from tmmu.foundry.context import BLOCK, ContextConfig, KvBudget, KvShape, round_
 from tmmu.foundry.device import Buffer, Command, Device
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import OutOfMemory, UseAfterFree
+from tmmu.foundry.forward import cache_names
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.runtime.events import EventLog
 
@@ -151,6 +152,10 @@ class KvCache:
     def values(self, layer: int) -> Buffer:
         """Return the values of a layer, F16 [cache_heads, capacity, head_dim]."""
         return self._buffers.values[layer]
+
+    def of_layer(self, layer: int) -> dict[str, Buffer]:
+        """Return the keys and the values of a layer, by the names that they have in a plan."""
+        return dict(zip(cache_names(layer), (self.keys(layer), self.values(layer)), strict=True))
 
     @property
     def cos(self) -> Buffer:

@@ -1,13 +1,14 @@
 """A session: a text that a language model continues, in memory that is made once, from a plan that was proved.
 
-`ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` calls the function that
-proves the plan before it allocates the first byte, and makes the execution graph (`graph`) from the plan. From then on,
-a token costs commands and no memory; only the cache grows, with the text. spec: FD6.1 to FD6.15, FD9.5, FD9.7
+`ModelSession.forward` has the models of its two passes, prefill and decode, which the caller plans as one set.
+`initialize_session` calls the function that proves the set before it allocates the first byte, and makes the execution
+graph (`graph`) from its plans. From then on, a token costs commands and no memory; only the cache grows, with the text.
+spec: FD6.1 to FD6.15, FD6.17, FD9.5, FD9.7
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -22,14 +23,13 @@ from tmmu.foundry.device import Buffer
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import UseAfterFree
-from tmmu.foundry.forward import PassSize, build_forward_model
-from tmmu.foundry.graph import CacheSetup, ExecutionGraph
+from tmmu.foundry.forward import DECODE, PREFILL, ForwardPass, PassSize, build_forward_model
+from tmmu.foundry.graph import CacheSetup, ExecutionGraph, SessionPlans
 from tmmu.foundry.kv_cache import KvCache
-from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
 
-Prove = Callable[[Plan, Model], None]
-"""A function that returns if it proved the plan against the model, and raises otherwise."""
+Prove = Callable[[SessionPlans, Mapping[str, Model]], None]
+"""A function that returns if it proved the plans against the models, and as a set; it raises otherwise."""
 
 
 @dataclass
@@ -85,14 +85,31 @@ class ModelSession:
         self.kv_shape = KvShape(shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.head_dim, layout)
         self.budget = budget or KvBudget(context.budget, context.strict)
         chunk, batch = self.settings.prefill_chunk_size, self.settings.decode_batch_size
-        self.size = PassSize(max(chunk, batch), batch, context.limit, dtype)
-        self.forward = build_forward_model(shape, self.size, model.file.output.name, model.file.tensors, model.kernels)
+        sizes = {
+            PREFILL: PassSize(chunk, 1, context.limit, dtype), DECODE: PassSize(batch, batch, context.limit, dtype),
+        }  # fmt: skip
+        self.passes_of = {
+            name: ForwardPass(
+                size,
+                build_forward_model(
+                    name, shape, size, model.file.output.name, cache_heads=self.kv_shape.cache_heads,
+                    weights=model.file.tensors, device=model.kernels,
+                ),
+            )
+            for name, size in sizes.items()
+        }  # fmt: skip
+        self._dtype = dtype
         self.counts = Counts()
         self._turn = 0
         self.is_closed = False
         self._end = 0
         self._best = np.zeros((), np.intp)
         self._graph: ExecutionGraph | None = None
+
+    @property
+    def forward(self) -> dict[str, Model]:
+        """The models of its passes, by name."""
+        return {name: one.model for name, one in self.passes_of.items()}
 
     @property
     def is_initialized(self) -> bool:
@@ -127,17 +144,17 @@ class ModelSession:
         """The logits of the last pass, [rows, vocab], in Shared memory; the next pass overwrites them."""
         return self.graph.output
 
-    def make_memory(self, plan: Plan) -> None:
-        """Make the memory of the session from a plan of `forward` that was proved: see `initialize_session`."""
+    def make_memory(self, plans: SessionPlans) -> None:
+        """Make the memory of the session from plans of `forward` that were proved: see `initialize_session`."""
         self._graph = ExecutionGraph(
-            self.model, self.forward, plan, size=self.size,
+            self.model, self.passes_of, plans,
             cache=CacheSetup(self.kv_shape, self.context, self.budget), settings=self.settings, number=self.number,
             events=self.events,
         )  # fmt: skip
         self.drafts = Drafts(self.context.limit)
 
-    def _run(self, rows: int, outputs: int) -> None:
-        self.graph.run(rows, outputs)
+    def _run(self, name: str, rows: int, outputs: int) -> None:
+        self.graph.run(name, rows, outputs)
         self.counts.passes += 1
         self.counts.rows += rows
 
@@ -168,7 +185,7 @@ class ModelSession:
         )
 
     def _make_not_finite(self) -> TmmuError:
-        fix = "run it with --activations f32" if self.size.dtype == "float16" else "check the file's weights"
+        fix = "run it with --activations f32" if self._dtype == "float16" else "check the file's weights"
         return self._make_violation(f"the logits at position {self.length} are not finite", fix)
 
     def _check_room(self, length: int) -> None:
@@ -205,12 +222,12 @@ class ModelSession:
             fix = "end one generation before the next begins, or open a second session"
             raise self._make_violation("the session was used for something else while this iterator was suspended", fix)
 
-    def _take(self, tokens: Sequence[int], most: int, every: bool) -> Iterator[int]:
-        """Append tokens to the text and run all that are not in the cache; yield the rows of each pass, at most `most`.
+    def _take(self, tokens: Sequence[int], name: str) -> Iterator[int]:
+        """Append tokens to the text and run all that are not in the cache; yield the rows of each pass of decode.
 
-        If `every` is true, the logits of every row are computed, else those of the last row. After a failure, the text
-        is unchanged.
+        Decode computes the logits of every row, prefill those of the last row. After a failure, the text is unchanged.
         """
+        most, every = self.passes_of[name].size.rows, name == DECODE
         turn = self._begin()
         before, end = self.cache.written, self._end
         self._check_tokens(tokens, "the prompt")
@@ -225,9 +242,9 @@ class ModelSession:
                 first = self.cache.written
                 rows = min(most, self._end - first)
                 for row in range(rows):
-                    self.graph.ids[row] = self.graph.text[first + row]
+                    self.graph.ids(name)[row] = self.graph.text[first + row]
                 is_last = first + rows == self._end
-                self._run(rows, rows if every else int(is_last))
+                self._run(name, rows, rows if every else int(is_last))
                 if every:
                     yield rows
                     self._check_turn(turn)
@@ -245,7 +262,7 @@ class ModelSession:
         Raises INVALID_BINDING for no tokens and for a token that is not in the vocabulary, CONTRACT_VIOLATION if they
         do not fit into the context, and OUT_OF_MEMORY if the cache cannot grow; the session is then unchanged.
         """
-        for _ in self._take(tokens, self.settings.prefill_chunk_size, every=False):
+        for _ in self._take(tokens, PREFILL):
             pass
 
     def passes(self, tokens: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
@@ -254,7 +271,7 @@ class ModelSession:
         They are a view of the output, which the next pass overwrites. Raises as `prefill` does, and CONTRACT_VIOLATION
         for logits that are not finite.
         """
-        for rows in self._take(tokens, self.size.output_rows, every=True):
+        for rows in self._take(tokens, DECODE):
             logits = self.graph.output[:rows]
             if not np.isfinite(logits).all():
                 raise self._make_not_finite()
@@ -286,12 +303,13 @@ class ModelSession:
             if made == count or token == stop:
                 return
             self._check_turn(turn)
-            most = min(self.size.output_rows - 1, count - made - 1, self.context.usable - self._end)
+            most = min(self.passes_of[DECODE].size.rows - 1, count - made - 1, self.context.usable - self._end)
             draft = self.drafts.propose(self.graph.text, self._end, most)
-            self.graph.ids[0] = token
+            ids = self.graph.ids(DECODE)
+            ids[0] = token
             for row, at in enumerate(draft, 1):
-                self.graph.ids[row] = self.graph.text[at]
-            self._run(1 + len(draft), 1 + len(draft))
+                ids[row] = self.graph.text[at]
+            self._run(DECODE, 1 + len(draft), 1 + len(draft))
             self.counts.drafted += len(draft)
             try:
                 token = self._sample(0, banned)
@@ -326,32 +344,33 @@ class ModelSession:
         self.is_closed = True
 
 
-def initialize_session(session: ModelSession, plan: Plan, prove: Prove) -> ModelSession:
-    """Make all buffers of a session from `plan`; if it has them already, do nothing. Return the session.
+def initialize_session(session: ModelSession, plans: SessionPlans, prove: Prove) -> ModelSession:
+    """Make all buffers of a session from `plans`; if it has them already, do nothing. Return the session.
 
     Parameters
     ----------
     session
         A session of a `CompiledModel`.
-    plan
-        A plan of `session.forward` with the arenas of `forward.ARENAS`.
+    plans
+        A plan set of `session.forward` with the arenas of `session_arenas`.
     prove
-        It is called before anything is allocated, and raises unless the plan is proved against the model.
+        It is called before anything is allocated, and raises unless each plan is proved against its model and the set
+        as a set.
 
     Raises
     ------
     TmmuError
-        The exceptions of `prove`; INVALID_PLAN for a plan of another pass; OUT_OF_MEMORY if a buffer cannot be
+        The exceptions of `prove`; INVALID_PLAN for plans of other passes; OUT_OF_MEMORY if a buffer cannot be
         allocated: then the buffers that were made are released, and the call may be repeated. `UseAfterFree` for a
         closed session.
 
     Notes
     -----
-    spec: FD6.1, FD6.2, FD6.3, FD6.14
+    spec: FD6.1, FD6.2, FD6.3, FD6.14, FD6.17
     """
     if session.is_closed:
         raise UseAfterFree("it is closed", f"session {session.number}", "make a new session")
     if not session.is_initialized:
-        prove(plan, session.forward)
-        session.make_memory(plan)
+        prove(plans, session.forward)
+        session.make_memory(plans)
     return session

@@ -93,7 +93,7 @@ def generate(
     options = CodeOptions() if options is None else options
     names = options.names
     check_folder(folder)
-    _check_streams(plan)
+    check_streams(plan)
     read = hash_file(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
@@ -122,12 +122,12 @@ def _check_membership(plan: Plan) -> None:
         )  # fmt: skip
 
 
-def _check_streams(plan: Plan) -> None:
+def check_streams(plan: Plan, place: str = "the plan") -> None:
     """Refuse a plan whose steps may overlap: the C runs them one after another. spec: X6.8"""
     if len(plan.allocation.streams) > 1:
         what = f"its steps run on {len(plan.allocation.streams)} streams, and C runs them one after another"
         fix = "plan the model without streams, which needs no more bytes"
-        raise TmmuError("MODE_VIOLATION", what, place="streams", fix=fix, mode="streams")
+        raise TmmuError("MODE_VIOLATION", what, place=place, fix=fix, mode="streams")
 
 
 def hash_file(path: str) -> bytes:

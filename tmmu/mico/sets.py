@@ -14,7 +14,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.mico.blocks import blocks_of_set, memories_of
 from tmmu.mico.code import CodeOptions, ModelCode, ProgramCode, StateCode
-from tmmu.mico.generate import PlanNotProved, PlanVerdict, check_scope, hash_file
+from tmmu.mico.generate import PlanNotProved, PlanVerdict, check_scope, check_streams, hash_file
 from tmmu.mico.identifiers import Identifiers
 from tmmu.mico.network import OnnxNetwork
 from tmmu.mico.steps import check_weights, find_shown, find_used, write_program
@@ -53,6 +53,8 @@ def generate_set(
         raise TmmuError("CONTRACT_VIOLATION", what, place="prove", fix="pass a function that judges the set")
     options = CodeOptions() if options is None else options
     check_folder(folder)
+    for name, program in programs.items():
+        check_streams(program.plan, f"program {name!r}")
     read = {one.model: hash_file(one.model) for one in programs.values()}
     answer = prove()
     if answer.verdict != "PROVED":

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import onnx
 
 from tmmu.core.dims.expressions import evaluate
-from tmmu.core.errors import TmmuError
+from tmmu.core.errors import NotOfModel, TmmuError
 from tmmu.core.vocabulary import UNBOUND, Bindings, SteppedDim
 from tmmu.onnx.binding import bind
 from tmmu.onnx.operators import Operators
@@ -118,7 +118,12 @@ def _walk(
     trust_shapes: bool,
 ) -> Walk:
     further = StatedShapes.names(found) if trust_shapes else ()
-    bound = bind(found.main, given.dims, given.shapes, given.values, further, ranges, given.others, given.steps)
+    try:
+        bound = bind(found.main, given.dims, given.shapes, given.values, further, ranges, given.others, given.steps)
+    except NotOfModel as error:
+        if not trust_shapes and error.binding in set(StatedShapes.names(found)):
+            error.fix = "the file names it of results alone: add --trust-shapes, and it may be bound"
+        raise
     walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None, given.others)
     walk.run()
     return walk

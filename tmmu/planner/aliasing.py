@@ -10,7 +10,7 @@ spec: T4.1, T4.2, T4.3, T8.6, T8.7
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -126,19 +126,35 @@ def _last_on_streams(program: ModelProgram, order: StepOrder) -> list[dict[int, 
     return found
 
 
+class InPlaceRules(NamedTuple):
+    """The results that may take an operand's bytes, and which operand's: of a plan set.
+
+    `allowed` is False for layouts that place every result separately. `first` are operands whose bytes a result takes
+    rather than those of another operand. `apart` are results that take no operand's bytes.
+    """
+
+    allowed: bool = True
+    first: Collection[str] = ()
+    apart: Collection[str] = ()
+
+
+ANY_IN_PLACE = InPlaceRules()
+"""Each result may take an operand's bytes, and the first operand is preferred."""
+
+
 def form_storages(
     program: ModelProgram,
     live: Liveness,
     arenas: tuple[ArenaConfiguration, ...],
     mode: str,
-    in_place: bool = True,
+    in_place: bool | InPlaceRules = True,
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, RequestedPlace] | None = None,
     order: StepOrder | None = None,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
-    `in_place` is False for layouts that place every result separately. `fixed` maps tensors to the places at which they
+    `in_place` as a Boolean is `InPlaceRules.allowed`. `fixed` maps tensors to the places at which they
     must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an alias group that spans
     arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
     """
@@ -161,7 +177,8 @@ def form_storages(
                 place="must_not_alias",
                 fix="drop one of the two",
             )
-    window, refused = _decide_hints(program, arena, classes, shares, of, in_place, fixed)
+    rules = in_place if isinstance(in_place, InPlaceRules) else InPlaceRules(in_place)
+    window, refused = _decide_hints(program, arena, classes, shares, of, rules, fixed)
     shared = _number_storages(classes, window)
     problem = _build_storages(program, live, arena, shared, arenas, policy)
     placed = add_fixed(problem, tensors, shared.storage, window, fixed)
@@ -194,7 +211,7 @@ def _decide_hints(
     classes: _Classes,
     shares: list[Shares],
     of: list[int],
-    in_place: bool,
+    rules: InPlaceRules,
     fixed: Mapping[int, RequestedPlace],
 ) -> tuple[Sequence[int], list[RefusedHint]]:
     """Decide the hints. Returns the window of each tensor, and the refused hints; granted ones join classes.
@@ -233,14 +250,18 @@ def _decide_hints(
         read: dict[int, list[int]] = {}  # the operands by class
         for t in dict.fromkeys(step.reads):
             read.setdefault(classes.find(t), []).append(t)
-        for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
+        for result, operand in sorted(
+            node.in_place, key=lambda pair: (place[pair[0]], tensors[pair[1]].name not in rules.first)
+        ):
             x, o = classes.find(operand), classes.find(result)
-            if not in_place:
+            if not rules.allowed:
                 reason = "the layout places every result separately"
             elif step.part is not NodePart.WHOLE:
                 reason = "the node has bodies"
             elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in changed:
                 reason = "the result shares other bytes already"
+            elif tensors[result].name in rules.apart:
+                reason = "the result is the next value of state whose old value is read until then"
             elif tensors[operand].shape != tensors[result].shape:
                 reason = "the operand has another shape"
             elif BITS[tensors[operand].dtype] != BITS[tensors[result].dtype]:

@@ -1,6 +1,6 @@
 """The options of `plan_memory` beside a model and its arenas, and the check that they fit together.
 
-spec: A4.1, M1.2, M1.3, R6.7
+spec: A4.1, M1.2, M1.3, O1.8, R6.7
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class PlanOptions:
         One of `LAYOUTS`.
     order
         One of `ORDERS`: the execution order that is planned.
+    listed
+        The names of all nodes in the order to run them, in place of that of the model; empty for none.
     replay_token
         The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
     address_token
@@ -61,6 +63,7 @@ class PlanOptions:
     symbolic: bool = False
     fixed: Mapping[str, FixedByte] = field(default_factory=dict)
     streams: StreamAssignment | None = None
+    listed: tuple[str, ...] = ()
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -118,6 +121,9 @@ def check_options(options: PlanOptions, model: Model) -> None:
     if options.effort is not None and options.layout != "packed":
         what = f"the layout {options.layout} has no search, and so takes no effort"
         raise TmmuError("INVALID_BINDING", what, fix="drop it, or choose --layout packed", binding="effort")
+    if options.listed and options.order != "given":
+        what = f"the order {options.order} and a list of nodes are both given"
+        raise TmmuError("INVALID_BINDING", what, fix="give one of the two", binding="execution_order")
     if options.symbolic:
         _check_symbolic(options, model)
     if model.has_streams or options.streams is not None:
@@ -148,11 +154,19 @@ def _check_streams(options: PlanOptions, model: Model) -> None:
     """
     if options.order != "given":
         binding, what = "order", f"the order {options.order} moves steps, and streams keep theirs"
+    elif options.listed:
+        binding, what = "execution_order", "a list of nodes moves steps, and streams keep theirs"
     elif options.effort is not None:
         binding, what = "effort", "the search takes steps to run one after another, and these have streams"
     else:
         return
-    raise TmmuError("INVALID_BINDING", what, place=f"model {model.name!r}", fix=f"drop --{binding}", binding=binding)
+    raise TmmuError(
+        "INVALID_BINDING",
+        what,
+        place=f"model {model.name!r}",
+        fix=f"drop --{binding.replace('_', '-')}",
+        binding=binding,
+    )
 
 
 def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:

@@ -29,6 +29,7 @@ from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
 from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
+from tmmu.planner.orders.listed import arrange_as_listed
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import MoveObserver, SlotAssignment
 from tmmu.planner.streams import program
@@ -144,11 +145,12 @@ def prepare_model(
     options: PlanOptions,
     policy: ArenaPolicy,
     shared: Collection[str] = (),
+    rules: aliasing.InPlaceRules = aliasing.ANY_IN_PLACE,
 ) -> PreparedModel:
     """Work out what a model requires of its placement: lifetimes, and which tensors share bytes. As `plan_memory`.
 
     The requested offsets of the tensors in `shared` are noted, and constrain nothing yet: a plan set decides on their
-    places.
+    places, and has `rules` of its own about in-place results.
     """
     check_options(options, model)
     mode = options.mode
@@ -156,7 +158,10 @@ def prepare_model(
     in_place = IN_PLACE[options.layout]
     written = ir_columns.to_object(model)
     ir_hash = canonical.digest(written)
-    ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
+    if options.listed:
+        ordered = arrange_as_listed(model, options.listed)
+    else:
+        ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
     if options.streams is not None:
         ordered = assign_streams(ordered, options.streams)
     if ordered is not model:
@@ -171,7 +176,8 @@ def prepare_model(
     live = liveness.analyze(run, mode)
     requested = fixed.fixed_offsets(run.tensors, options.fixed, partly=options.is_stage)
     staying = {t: place for t, place in requested.items() if run.tensors[t].name not in shared}
-    alias = aliasing.form_storages(run, live, arenas, mode, in_place, policy, staying, order_of_steps)
+    rules = rules._replace(allowed=in_place)
+    alias = aliasing.form_storages(run, live, arenas, mode, rules, policy, staying, order_of_steps)
     problem = replace(alias.storages, address_token=options.address_token)
     if order_of_steps is not None:
         problem = replace(problem, order=_order_storages(run, alias, problem, order_of_steps))

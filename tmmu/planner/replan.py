@@ -148,9 +148,22 @@ def replan(
         effort=origin.effort,
         symbolic=plan.envelope is not None and plan.envelope.symbolic,
         fixed=fixed_places(plan),
+        listed=_listed_order(plan, model),
     )
     made = plan_memory(model, arena_configurations(plan), options, policy=plan.configuration.policy).plan
     return made, ReplanRecord.between(plan, made, t, describe_outside(beyond), shape)
+
+
+def _listed_order(plan: Plan, model: Model) -> tuple[str, ...]:
+    """Return the nodes in the order of the plan if it was listed, thus is not that of the model; () if not."""
+    if plan.origin.order != "given":
+        return ()
+    steps = plan.allocation.steps
+    nodes = tuple(dict.fromkeys(steps.node))
+    own, known = [node.name for node in model.nodes], set(nodes)
+    both = known.intersection(own)
+    same = [name for name in nodes if name in both] == [name for name in own if name in both]
+    return () if same else nodes
 
 
 def describe_outside(beyond: list[Outside]) -> str:

@@ -100,13 +100,14 @@ def _assign_ordered(
     """Write the slot of each member, numbered from `first`, into `slot`; return how many there are, and an antichain.
 
     Storages without bytes have slots as all others, but show nothing: the antichain has only storages with bytes.
-    spec: X5.10, X5.11
+    spec: X5.10, X5.11, X6.9
     """
     sequence = _sort_storages(problem, members)
     if not reuse:
         for number, k in enumerate(sequence):
             slot[k] = first + number
-        return len(members), []
+        is_shown = all(problem.bytes[k] for k in members) and _live_together(problem, members)
+        return len(members), [*members] if is_shown else []
     at = {k: i for i, k in enumerate(members)}
     conflicts = {at[k]: {at[o] for o in problem.conflicts[k] if o in at} for k in members if k in problem.conflicts}
     found = assign_chains(order.part(members), [at[k] for k in sequence], conflicts)
@@ -117,6 +118,11 @@ def _assign_ordered(
         filled = [k for k in members if problem.bytes[k]]
         shown = [filled[i] for i in find_largest(order.part(filled))]
     return found.slots, shown
+
+
+def _live_together(problem: AllocationProblem, members: Sequence[int]) -> bool:
+    """Return whether all storages are live at one step. None of them is then before another. O(n)."""
+    return max((problem.birth[k] for k in members), default=0) <= min((problem.death[k] for k in members), default=0)
 
 
 def _sort_storages(problem: AllocationProblem, members: Sequence[int]) -> array[int]:

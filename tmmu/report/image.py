@@ -11,6 +11,7 @@ import numpy as np
 from tmmu.core.extras import require_import
 from tmmu.core.output import format_size
 from tmmu.report.arena_map import ArenaMap
+from tmmu.report.colours import colour_storages
 
 with require_import("matplotlib", "a map as an image", "report"):
     import matplotlib
@@ -56,8 +57,9 @@ def _draw_boxes(one: ArenaMap, axes: Any) -> None:
     left, right = one.birth[kept], one.death[kept] + 1
     low, high = one.offset[kept], one.offset[kept] + np.maximum(1.0, one.bytes[kept])
     corners = [np.stack(pair, 1) for pair in ((left, low), (right, low), (right, high), (left, high))]
-    roles = sorted(set(one.role))
-    colours = [f"C{roles.index(one.role[k])}" for k in kept.tolist()]
+    colouring = colour_storages(one)[0]
+    every = colouring.colours
+    colours = [every[k] for k in kept.tolist()]
     axes.add_collection(
         PolyCollection(list(np.stack(corners, 1)), facecolors=colours, edgecolors="white", linewidths=0.2)
     )
@@ -68,5 +70,5 @@ def _draw_boxes(one: ArenaMap, axes: Any) -> None:
     axes.set_title(
         f"footprint {format_size(one.footprint)}, peak {format_size(one.peak)} at step {one.peak_step}", fontsize=9
     )
-    legend = [Patch(color=f"C{k}", label=role or "buffer") for k, role in enumerate(roles)]
-    axes.legend(handles=legend, fontsize=8, loc="upper center", ncols=len(legend))
+    legend = [Patch(color=colour, label=word or "buffer") for word, colour in colouring.table.items()]
+    axes.legend(handles=legend, fontsize=8, loc="upper center", ncols=min(6, len(legend)))

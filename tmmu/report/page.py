@@ -2,7 +2,9 @@
 
 It is drawn with Bokeh on a canvas. The `DRAWN` largest visible storages are drawn, anew whenever the visible part
 changes, in front of a picture that shows how full each part of the arena is. For an arena with more than `MOST`
-storages, the page contains the largest ones. Therefore a page stays small and fast. spec: RP1.1 to RP1.7
+storages, the page contains the largest ones. Therefore a page stays small and fast.
+
+spec: RP1.1 to RP1.7, RP1.9 to RP1.15
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,11 +20,15 @@ from numpy.typing import NDArray
 
 from tmmu.core.extras import require_import
 from tmmu.core.output import count_noun, format_size
+from tmmu.report import page_scripts as scripts
 from tmmu.report.arena_map import ArenaMap
+from tmmu.report.colours import Colouring, colour_storages, compute_live, write_over
 from tmmu.report.notebook import arena_table
 
 with require_import("bokeh", "a map as a page", "report"):
+    from bokeh.document import Document
     from bokeh.embed import file_html
+    from bokeh.events import DocumentReady, Tap
     from bokeh.layouts import column, row
     from bokeh.models import (
         AdaptiveTicker,
@@ -38,6 +45,7 @@ with require_import("bokeh", "a map as a page", "report"):
         PanTool,
         Range1d,
         ResetTool,
+        SaveTool,
         Select,
         Span,
         TabPanel,
@@ -45,7 +53,6 @@ with require_import("bokeh", "a map as a page", "report"):
         TextInput,
         WheelZoomTool,
     )
-    from bokeh.palettes import Category20, Colorblind
     from bokeh.plotting import figure
     from bokeh.resources import INLINE
 
@@ -59,102 +66,121 @@ SHOWN = 12
 """The number of storages that are listed of those that are live at a peak."""
 GRID = 600, 1500
 """The rows and columns of the picture of a larger arena."""
+DARKS = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(24, 120)]
 GREYS = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(255, 159, -1)]
-COLOURED = 18
-"""The number of operators with a separate colour."""
-
-BYTES = """
-    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']; let k = 0, v = value;
-    while (v >= 1024 && k < 4) { v /= 1024; k += 1; }
-    return (k ? v.toFixed(2) : v) + ' ' + units[k];
-"""
-TICKS = BYTES.replace("value", "tick").replace("v.toFixed(2)", "Number(v.toFixed(2))")
 ROUND = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 """Ticks are at multiples of these numbers of bytes, KiB, MiB and so on."""
-STEP = "return value < 0 ? '–' : (value + (steps.data.name.length ? ' ' + steps.data.name[value] : ''));"
-NAMES = """
-    const all = names.data.all[value].split('\\n');
-    return all.slice(0, 6).join(', ') + (all.length > 6 ? ' and ' + (all.length - 6) + ' more' : '');
-"""
-SEARCH = """
-    const text = cb_obj.value.trim(), all = names.data.all, found = [];
-    if (text) for (let k = 0; k < all.length; k++) if (all[k].includes(text)) found.push(k);
-    const exact = found.filter(k => all[k].split('\\n').includes(text)), rows = exact.length ? exact : found;
-    boxes.selected.indices = rows;
-    matches.text = text ? rows.length + (rows.length == 1 ? ' storage' : ' storages') : '';
-    if (rows.length) {
-        const d = boxes.data, of = (key, f) => rows.map(k => d[key][k]).reduce((a, b) => f(a, b));
-        const left = of('left', Math.min), right = of('right', Math.max);
-        const low = of('bottom', Math.min), high = of('top', Math.max);
-        const across = Math.max(2, (right - left) / 2), up = Math.max(1, (high - low) / 2);
-        x.start = left - across; x.end = right + across; y.start = Math.max(0, low - up); y.end = high + up;
-    }
-"""
-SIGHT = """
-    if (cb_obj.waits) return;
-    cb_obj.waits = setTimeout(() => {
-        cb_obj.waits = null;
-        const d = boxes.data, rows = [...boxes.selected.indices], taken = new Set(rows);
-        for (let k = 0; k < d.left.length && rows.length < drawn; k++)
-            if (d.right[k] > x.start && d.left[k] < x.end && d.top[k] > y.start && d.bottom[k] < y.end && !taken.has(k))
-                rows.push(k);
-        view.filter.indices = rows;
-    }, 80);
-"""
-RECOLOUR = """
-    quads.glyph.fill_color = {field: cb_obj.value}; quads.glyph.line_color = {field: cb_obj.value};
-    legends[0].visible = cb_obj.value == 'by_role'; legends[1].visible = !legends[0].visible;
-"""
+CURVE = 1500
+"""The most steps at which the live bytes of each category are drawn."""
+STYLE = """<style>
+    :root { color-scheme: light dark; }
+    body { background: light-dark(#ffffff, #16181c); color: light-dark(#222222, #e6e6e6); font-family: sans-serif; }
+</style>"""
+"""Follows the colours of the system; `page_scripts.READY` does the same for what is drawn on a canvas."""
+INPUT = ".bk-input { background-color: light-dark(#ffffff, #24282e); color: inherit; }"
+TAB = ".bk-tab.bk-active { background: light-dark(#ffffff, #24282e); color: inherit; }"
+"""The same for the parts that Bokeh keeps from the style of the page."""
 
 
-def page(title: str, verdict: Sequence[str], maps: Sequence[tuple[str, Sequence[ArenaMap], list[str]]]) -> str:
+@dataclass
+class Drawing:
+    """The parts of a page that its scripts reach: of each arena the figures, the held step and the ranges."""
+
+    plots: list[Any] = field(default_factory=list)
+    pictures: list[Any] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    ranges: list[Range1d] = field(default_factory=list)
+    lasts: list[int] = field(default_factory=list)
+    peaks: list[int] = field(default_factory=list)
+    tabs: list[Tabs] = field(default_factory=list)
+    axes: dict[tuple[str, str], Range1d] = field(default_factory=dict)
+    """The axes that arenas of one name share, by name and direction."""
+
+
+def page(
+    title: str,
+    verdict: Sequence[str],
+    maps: Sequence[tuple[str, Sequence[ArenaMap], list[str]]],
+    *,
+    is_set: bool = False,
+) -> str:
     """Write the HTML of the page: for each (name, arena maps, names of steps) its arenas; two plans are side by side.
 
     `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; [] if nothing was proved.
+    Arenas of one name share the axis of bytes, and unless they are of the programs of a set, that of steps.
     O(storages) time and bytes, up to `MOST` per arena.
     """
-    drawn = [_draw_plan(*one, narrow=len(maps) > 1) for one in maps]
+    made = Drawing()
+    ends: dict[tuple[str, str], float] = {}
+    for one in (one for _, of, _ in maps for one in of):
+        for which, end in (("steps", one.last_step + 1.5), ("bytes", max(1, one.footprint) * 1.02)):
+            ends[one.name, which] = max(ends.get((one.name, which), 0), end)
+    shared = ("bytes",) if is_set else ("steps", "bytes")
+    made.axes = {key: _make_range(key[1], end) for key, end in ends.items() if len(maps) > 1 and key[1] in shared}
+    drawn = [_draw_plan(*one, made, narrow=len(maps) > 1) for one in maps]
     body = drawn[0] if len(drawn) == 1 else row(*drawn, sizing_mode="stretch_width")
-    whole = column(
-        Div(text=_write_head(title, verdict), sizing_mode="stretch_width"), body, sizing_mode="stretch_width"
-    )
-    made: str = file_html(whole, INLINE, title=title)
+    head = Div(text=_write_head(title, verdict), sizing_mode="stretch_width")
+    document = Document(title=title)
+    document.add_root(column(head, body, sizing_mode="stretch_width"))
+    args = {
+        "plots": made.plots, "pictures": made.pictures, "spans": made.spans, "ranges": made.ranges,
+        "lasts": made.lasts, "peaks": made.peaks, "tabs": made.tabs[0], "greys": GREYS, "darks": DARKS,
+    }  # fmt: skip
+    document.js_on_event(DocumentReady, CustomJS(args=args, code=scripts.READY))
+    html_text: str = file_html(document, INLINE, title=title)
     # Bokeh would fetch these to draw formulas, and the page has none.
-    return re.sub(r'(src|href)="https?://[^"]*"', r'\1=""', made)
+    html_text = re.sub(r'(src|href)="https?://[^"]*"', r'\1=""', html_text)
+    return html_text.replace("<head>", f"<head>{STYLE}", 1)
 
 
-COLOURS = {"PROVED": "#11734b", "REFUTED": "#b3261e", "UNKNOWN": "#8a5a00"}
+def _make_range(which: str, end: float) -> Range1d:
+    begin = -0.5 if which == "steps" else 0
+    return Range1d(begin, end, reset_start=begin, reset_end=end)
+
+
+COLOURS = {
+    "PROVED": "light-dark(#11734b, #57c795)", "REFUTED": "light-dark(#b3261e, #ff8a80)",
+    "UNKNOWN": "light-dark(#8a5a00, #e6b450)",
+}  # fmt: skip
 
 
 def _write_head(title: str, verdict: Sequence[str]) -> str:
+    """Write the title and the verdict: one line, whose details unfold."""
     lines = [html.escape(line) for line in verdict]
     word = verdict[0].split(" ")[0] if verdict else ""
     shown = f"<h2 style='margin:0;font-family:sans-serif'>{html.escape(title)}</h2>"
     if lines:
-        shown += (
-            f"<div style='color:{COLOURS.get(word, '#333')};font-family:sans-serif'><b>{lines[0]}</b></div>"
-            f"<pre style='margin:0;white-space:pre-wrap'>{chr(10).join(lines[1:])}</pre>"
-        )
-    return shown
+        first = f"<b style='color:{COLOURS.get(word, 'inherit')};font-family:sans-serif'>{lines[0]}</b>"
+        details = f"<pre style='margin:0;white-space:pre-wrap'>{chr(10).join(lines[1:])}</pre>"
+        shown += f"<details><summary>{first}</summary>{details}</details>" if lines[1:] else f"<div>{first}</div>"
+    return f"{shown}<div style='font-family:sans-serif'>{KEYS}</div>"
 
 
-def _draw_plan(name: str, maps: Sequence[ArenaMap], steps: list[str], *, narrow: bool) -> LayoutDOM:
+KEYS = (
+    "A click on a step lists what is live there. Keys: arrows move the step, Escape returns to the peak, + and - zoom, "
+    "0 shows all steps. The disk icon saves the current view as PNG."
+)
+"""How a page is used, in words."""
+
+
+def _draw_plan(name: str, maps: Sequence[ArenaMap], steps: list[str], made: Drawing, *, narrow: bool) -> LayoutDOM:
     """Draw one plan: a table of its arenas, and a tab for each."""
     listed = ColumnDataSource({"name": steps if len(steps) <= NAMED_STEPS else []})
-    panels = [TabPanel(child=_draw_arena(one, listed, narrow=narrow), title=one.name) for one in maps]
+    panels = [TabPanel(child=_draw_arena(one, listed, made, narrow=narrow), title=one.name) for one in maps]
+    made.tabs.append(Tabs(tabs=panels, sizing_mode="stretch_width", stylesheets=[TAB]))
     return column(
-        Div(text=arena_table(name, maps), sizing_mode="stretch_width"), Tabs(tabs=panels, sizing_mode="stretch_width"),
-        sizing_mode="stretch_width",
-    )  # fmt: skip
+        Div(text=arena_table(name, maps), sizing_mode="stretch_width"), made.tabs[-1], sizing_mode="stretch_width"
+    )
 
 
-def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> LayoutDOM:
+def _draw_arena(one: ArenaMap, steps: ColumnDataSource, made: Drawing, *, narrow: bool) -> LayoutDOM:
     """Draw the map of one arena, with the search above it and the live bytes below it."""
     kept = np.argsort(-np.maximum(1, one.bytes) * (one.death - one.birth + 1), kind="stable")[:MOST]
-    x, y = Range1d(-0.5, one.last_step + 1.5), Range1d(0, max(1, one.footprint) * 1.02)
+    x = made.axes.get((one.name, "steps")) or _make_range("steps", one.last_step + 1.5)
+    y = made.axes.get((one.name, "bytes")) or _make_range("bytes", max(1, one.footprint) * 1.02)
     names = ColumnDataSource({"all": [one.names[k] for k in kept]})
-    by_role, roles = _assign_colours([one.role[k] for k in kept], Colorblind[8])
-    by_operator, operators = _assign_colours([one.operator[k] for k in kept], Category20[20])
+    colourings = colour_storages(one)
+    first = colourings[0].key
     boxes = ColumnDataSource(
         {
             "left": one.birth[kept].astype(np.int32), "right": (one.death[kept] + 1).astype(np.int32),
@@ -162,26 +188,104 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> Layo
             "bytes": one.bytes[kept], "slot": one.slot[kept].astype(np.int32),
             "producer": one.producer[kept].astype(np.int32), "reader": one.reader[kept].astype(np.int32),
             "last": one.death[kept].astype(np.int32), "row": np.arange(len(kept), dtype=np.int32),
-            "by_role": by_role, "by_operator": by_operator,
         }
     )  # fmt: skip
+    for each in colourings:
+        colours = each.colours
+        boxes.data[f"by_{each.key}"] = [colours[k] for k in kept]
+        boxes.data[f"ink_{each.key}"] = [write_over(colours[k]) for k in kept]
     plot = figure(
         height=520, sizing_mode="stretch_width", x_range=x, y_range=y, toolbar_location="right",
         x_axis_label="step", y_axis_label=f"bytes of {one.name}", tools=[],
     )  # fmt: skip
     if len(one.names) > DRAWN:
         picture, height = _compute_occupancy(one)
-        plot.image(
-            image=[picture], x=0, y=0, dw=one.last_step + 1, dh=height, palette=GREYS,
-        )  # fmt: skip
+        made.pictures.append(plot.image(image=[picture], x=0, y=0, dw=one.last_step + 1, dh=height, palette=GREYS))
     view = CDSView(filter=IndexFilter(indices=list(range(min(DRAWN, len(kept))))))
     quads = plot.quad(
-        "left", "right", "top", "bottom", source=boxes, view=view, fill_color="by_role", line_color="by_role",
-        fill_alpha=0.75, nonselection_fill_alpha=0.08, nonselection_line_alpha=0.1,
+        "left", "right", "top", "bottom", source=boxes, view=view, fill_color=f"by_{first}", line_color=f"by_{first}",
+        fill_alpha=0.85, nonselection_fill_alpha=0.15, nonselection_line_alpha=0.2,
     )  # fmt: skip
-    in_bytes = CustomJSHover(code=BYTES)
-    at = CustomJSHover(code=STEP, args={"steps": steps})
-    hover = HoverTool(
+    labels = ColumnDataSource({"x": [], "y": [], "text": [], "row": [], "ink": []})
+    plot.text(
+        "x", "y", "text", source=labels, text_color="ink", text_align="center", text_baseline="middle",
+        text_font_size="11px",
+    )  # fmt: skip
+    wheel = WheelZoomTool()
+    plot.add_tools(PanTool(), wheel, BoxZoomTool(), ResetTool(), SaveTool(), _make_hover(quads, names, steps))
+    plot.toolbar.active_scroll, plot.toolbar.logo = wheel, None
+    plot.yaxis.ticker, plot.yaxis.formatter = _byte_ticks()
+    peak, held = (
+        Span(location=one.peak_step + 0.5, dimension="height", line_color=colour, line_dash=dash)
+        for colour, dash in (("#d0500a", "dashed"), ("#7a55c7", "solid"))
+    )
+    held.visible, held.line_width = False, 2
+    plot.add_layout(peak)
+    plot.add_layout(held)
+    live, areas = _draw_live(one, x, colourings)
+    legends = [Div(text=_write_legend(each.table), name=each.key, visible=each.key == first) for each in colourings]
+    options = [(each.key, f"by {each.key}") for each in colourings]
+    chosen = Select(value=first, options=options, width=120, name="colours", stylesheets=[INPUT])
+    search = TextInput(placeholder="search a tensor by name, or a part of it", width=280, stylesheets=[INPUT])
+    matches = Div(text="")
+    found = {"boxes": boxes, "names": names, "matches": matches, "x": x, "y": y}
+    search.js_on_change("value", CustomJS(args=found, code=scripts.SEARCH))
+    seen = CustomJS(
+        args={
+            "boxes": boxes, "names": names, "view": view, "x": x, "y": y, "drawn": DRAWN, "labels": labels,
+            "plot": plot, "colours": chosen,
+        },
+        code=scripts.SIGHT,
+    )  # fmt: skip
+    for each_range in (x, y):
+        each_range.js_on_change("start", seen)
+        each_range.js_on_change("end", seen)
+    boxes.selected.js_on_change("indices", seen)
+    for size in ("inner_width", "inner_height"):
+        plot.js_on_change(size, seen)
+    recoloured = {"quads": quads, "legends": legends, "areas": areas, "labels": labels, "boxes": boxes}
+    chosen.js_on_change("value", CustomJS(args=recoloured, code=scripts.RECOLOUR))
+    at_peak = _write_peak(one, steps.data["name"])
+    listing = Div(text=at_peak, name="listing", sizing_mode="stretch_width")
+    held.js_on_change(
+        "location",
+        CustomJS(
+            args={
+                "held": held, "peak": one.peak_step, "boxes": boxes, "names": names, "steps": steps,
+                "listing": listing, "at_peak": at_peak, "left_out": len(kept) < len(one.names),
+            },
+            code=scripts.LIST,
+        ),
+    )  # fmt: skip
+    for clicked in (plot, live):
+        clicked.js_on_event(Tap, CustomJS(args={"held": held, "last": one.last_step}, code=scripts.TAP))
+    made.plots += [plot, live]
+    made.spans.append(held)
+    made.ranges.append(x)
+    made.lasts.append(one.last_step)
+    made.peaks.append(one.peak_step)
+    parts = [Div(text=_describe_drawn(one, len(kept))), row(search, chosen, matches), *legends, plot, live, listing]
+    return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
+
+
+def _describe_drawn(one: ArenaMap, kept: int) -> str:
+    """Describe what of an arena is drawn, and what is left out."""
+    count = count_noun(len(one.names), "storage")
+    if len(one.names) <= DRAWN:
+        return f"Drawing {'the' if len(one.names) == 1 else 'all'} {count}."
+    of = f"the {kept} largest of " if kept < len(one.names) else ""
+    left = f" {len(one.names) - kept} smaller ones are not in this page." if of else ""
+    return (
+        f"The {DRAWN} largest visible of {of}{count} are drawn; zoom in to see smaller ones. Grey shows how full a "
+        f"part is.{left}"
+    )
+
+
+def _make_hover(quads: Any, names: ColumnDataSource, steps: ColumnDataSource) -> HoverTool:
+    """Return what is shown of the storage under the pointer."""
+    in_bytes = CustomJSHover(code=scripts.BYTES)
+    at = CustomJSHover(code=scripts.STEP, args={"steps": steps})
+    return HoverTool(
         renderers=[quads], point_policy="follow_mouse",
         tooltips=[
             ("tensors", "@row{custom}"), ("size", "@bytes{custom}"),
@@ -190,77 +294,49 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, *, narrow: bool) -> Layo
             ("last read by", "@reader{custom}"),
         ],
         formatters={
-            "@row": CustomJSHover(code=NAMES, args={"names": names}), "@bytes": in_bytes, "@left": at, "@last": at,
-            "@producer": at, "@reader": at,
+            "@row": CustomJSHover(code=scripts.NAMES, args={"names": names}), "@bytes": in_bytes, "@left": at,
+            "@last": at, "@producer": at, "@reader": at,
         },
     )  # fmt: skip
-    if len(kept) > DRAWN:
-        seen = CustomJS(args={"boxes": boxes, "view": view, "x": x, "y": y, "drawn": DRAWN}, code=SIGHT)
-        for each in (x, y):
-            each.js_on_change("start", seen)
-            each.js_on_change("end", seen)
-        boxes.selected.js_on_change("indices", seen)
-    wheel = WheelZoomTool()
-    plot.add_tools(PanTool(), wheel, BoxZoomTool(), ResetTool(), hover)
-    plot.toolbar.active_scroll, plot.toolbar.logo = wheel, None
-    plot.yaxis.ticker, plot.yaxis.formatter = _byte_ticks()
-    peak = Span(location=one.peak_step + 0.5, dimension="height", line_color="#b3261e", line_dash="dashed")
-    plot.add_layout(peak)
+
+
+def _draw_live(one: ArenaMap, x: Range1d, colourings: Sequence[Colouring]) -> tuple[Any, list[Any]]:
+    """Draw the live bytes over steps, stacked by category; and return the areas, named by their colouring."""
     live = figure(
         height=150, sizing_mode="stretch_width", x_range=x, tools=[], toolbar_location=None, y_axis_label="live bytes",
         y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
     )  # fmt: skip
     live.yaxis.ticker, live.yaxis.formatter = _byte_ticks()
-    steps_drawn = _choose_curve(one)
-    live.step(steps_drawn + 0.0, one.live[steps_drawn], mode="after", line_color="#0b5cad")
-    for height, colour in ((one.footprint, "#444444"), (one.peak, "#b3261e")):
+    at, areas = _choose_curve(one, CURVE), []
+    for k, each in enumerate(colourings):
+        low = np.zeros(len(at))
+        for word, found in compute_live(one, each, at.tolist()).items():
+            if found.any():
+                area = live.varea_step(
+                    at + 0.0, low, low + found, step_mode="after", fill_color=each.table[word], fill_alpha=0.7
+                )
+                area.name, area.visible = each.key, k == 0
+                areas.append(area)
+            low = low + found
+    curve = _choose_curve(one, 4 * DRAWN)
+    live.step(curve + 0.0, one.live[curve], mode="after", line_color="#0072b2")
+    for height, colour in ((one.footprint, "#7d7d7d"), (one.peak, "#d0500a")):
         live.add_layout(Span(location=height, dimension="width", line_color=colour, line_dash="dotted"))
-    legends = [Div(text=_write_legend(roles)), Div(text=_write_legend(operators), visible=False)]
-    matches = Div(text="")
-    search = TextInput(placeholder="search a tensor by name, or a part of it", width=280)
-    search.js_on_change(
-        "value", CustomJS(args={"boxes": boxes, "names": names, "matches": matches, "x": x, "y": y}, code=SEARCH)
-    )
-    colours = Select(value="by_role", options=[("by_role", "by role"), ("by_operator", "by operator")], width=120)
-    colours.js_on_change("value", CustomJS(args={"quads": quads, "legends": legends}, code=RECOLOUR))
-    parts: list[Any] = [
-        row(search, colours, matches),
-        *legends,
-        plot,
-        live,
-        Div(text=_write_peak(one, steps.data["name"])),
-    ]
-    if len(one.names) > DRAWN:
-        of = f"the {len(kept)} largest of " if len(kept) < len(one.names) else ""
-        remark = (
-            f"The {DRAWN} largest visible of {of}{count_noun(len(one.names), 'storage')} are "
-            "drawn; grey shows how full a part is."
-        )
-        parts.insert(0, Div(text=remark))
-    return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
+    return live, areas
 
 
 def _byte_ticks() -> tuple[AdaptiveTicker, CustomJSTickFormatter]:
     """Return ticks of an axis of bytes: at 50, 100, 150 MiB, not at multiples of a power of ten."""
     ticker = AdaptiveTicker(base=1024, mantissas=ROUND, min_interval=1)
-    return ticker, CustomJSTickFormatter(code=TICKS)
+    return ticker, CustomJSTickFormatter(code=scripts.TICKS)
 
 
-def _choose_curve(one: ArenaMap) -> NDArray[np.int64]:
+def _choose_curve(one: ArenaMap, most: int) -> NDArray[np.int64]:
     """Return the steps of the curve of live bytes: its changes and the end; of very many, the highest of each part."""
     steps = one.changes
-    if len(steps) > 4 * DRAWN:
-        steps = np.array([part[one.live[part].argmax()] for part in np.array_split(steps, 2 * DRAWN)])
+    if len(steps) > most:
+        steps = np.array([part[one.live[part].argmax()] for part in np.array_split(steps, most // 2)])
     return np.append(steps, len(one.live) - 1)
-
-
-def _assign_colours(words: list[str], palette: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return a colour for each word, with separate ones for the most frequent words; and the legend."""
-    values, counts = np.unique(np.array(words, dtype=str), return_counts=True)
-    ranked = [str(value) for value in values[np.argsort(-counts, kind="stable")]]
-    own = ranked[: min(COLOURED, len(palette))]
-    table = {word: palette[k] for k, word in enumerate(own)}
-    return [table.get(word, "#999999") for word in words], table | ({"others": "#999999"} if ranked[len(own) :] else {})
 
 
 def _write_legend(table: dict[str, str]) -> str:
@@ -276,7 +352,8 @@ def _write_peak(one: ArenaMap, steps: Sequence[str]) -> str:
     rows = "".join(
         f"<tr><td style='text-align:right;padding-right:1em'>{format_size(int(one.bytes[k]))}</td>"
         f"<td>{html.escape(one.names[k].partition(chr(10))[0])}</td>"
-        f"<td style='padding-left:1em'>steps {one.birth[k]} to {one.death[k]}</td></tr>"
+        f"<td style='padding-left:1em'>steps {one.birth[k]} to {one.death[k]}</td>"
+        f"<td style='padding-left:1em'>written by {_name_writer(int(one.producer[k]), steps)}</td></tr>"
         for k in one.at_peak(SHOWN)
     )
     at = f"step {step}" + (f" ({html.escape(steps[step])})" if step < len(steps) else "")
@@ -285,6 +362,13 @@ def _write_peak(one: ArenaMap, steps: Sequence[str]) -> str:
         f"<b>{format_size(one.peak)} are live at {at}</b>, {count_noun(count, 'storage')}; the "
         f"largest:<table>{rows}</table>"
     )
+
+
+def _name_writer(step: int, steps: Sequence[str]) -> str:
+    """Return the node that writes a storage, as HTML."""
+    if step < 0:
+        return "the caller"
+    return html.escape(steps[step]) if step < len(steps) else f"step {step}"
 
 
 def _compute_occupancy(one: ArenaMap) -> tuple[NDArray[np.uint8], float]:

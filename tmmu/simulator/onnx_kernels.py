@@ -1,6 +1,6 @@
 """Kernels for the nodes of an ONNX model: onnx's reference evaluator, or onnxruntime.
 
-spec: SIM5.1, SIM5.3, SIM5.4, SIM5.8
+spec: SIM5.1, SIM5.3, SIM5.4, SIM5.8, SIM5.11
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart
+from tmmu.plans.sections import Plan
 from tmmu.simulator.bodies import Holder
 from tmmu.simulator.elements import Array, decode, encode, numpy_type
 from tmmu.simulator.machine import Rounds
 from tmmu.simulator.memories import Raw
 from tmmu.simulator.onnx_bodies import ROUNDS, no_body_kernel
-from tmmu.simulator.onnx_model import OnnxModel, ScopedNode
-from tmmu.simulator.onnx_node import NodeKernel
+from tmmu.simulator.onnx_model import OnnxModel, ScopedNode, list_bodies
+from tmmu.simulator.onnx_node import KernelFailed, NodeKernel
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.values import draw, read_initializer
 
@@ -53,6 +55,10 @@ class OnnxKernels:
         make: Callable[..., NodeKernel] = NodeKernel,
     ) -> None:
         self.program, self.model, self.inputs, self.seed = program, model, dict(inputs or {}), seed
+        self.is_bounded = has_bounds(program.plan, model)
+        self.smaller: dict[int, tuple[int, ...]] = {}
+        """The shapes of the tensors that are smaller in this run than planned, by row."""
+        self._leaving = {t for body in list_bodies(program.items) for pair in body.returns for t in pair}
         self.kernels: dict[int, NodeKernel] = {}
         for n, step in enumerate(program.steps):
             place = model.nodes[step.node]
@@ -67,7 +73,8 @@ class OnnxKernels:
         model = self.model
         sizes = [model.sizes[name] for name in model.reads(place) if name is not None]
         results = [None if name is None else model.sizes[name] for name in model.writes(place)]
-        return make(place.name, place.node, model.proto.opset_import, sizes, results)
+        opsets = model.proto.opset_import
+        return make(place.name, place.node, opsets, sizes, results, is_bounded=self.is_bounded)
 
     def _evaluate_constants(self, make: Callable[..., NodeKernel]) -> dict[str, Array]:
         """Compute the constants that are tensors, by the nodes without a step. spec: T10.12"""
@@ -124,19 +131,62 @@ class OnnxKernels:
         return np.zeros(self.program.sizes[t], np.uint8)
 
     def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
-        """Compute the results of a step."""
+        """Compute the results of a step. Those of a smaller shape than planned are followed by zeros. spec: SIM5.11"""
         kernel, step = self.kernels[n], self.program.steps[n]
-        made = kernel.run([decode(operand, size) for operand, size in zip(operands, kernel.operands, strict=True)])
-        return [encode(array, self.program.dtypes[t]) for array, t in zip(made, step.results, strict=True)]
+        made = kernel.run([self._decode(t, raw) for t, raw in zip(step.operands, operands, strict=True)])
+        return [self._encode(array, t) for array, t in zip(made, step.results, strict=True)]
+
+    def _decode(self, t: int, raw: Raw) -> Array:
+        """Return the elements of a tensor at the shape that it has in this run."""
+        shape, dtype = self.model.size(self.program, t)
+        if t not in self.smaller:
+            return decode(raw, (shape, dtype))
+        return decode(raw[: nbytes(self.smaller[t], dtype)], (self.smaller[t], dtype))
+
+    def _encode(self, array: Array, t: int) -> Raw:
+        """Return the bytes of a tensor, and record its shape if it is smaller than planned."""
+        shape, dtype = self.model.size(self.program, t)
+        self.smaller.pop(t, None)
+        if array.shape == shape:
+            return encode(array, dtype)
+        if t in self._leaving:
+            raise self._refuse_shape(t, array.shape, "a body returns it at")
+        self.smaller[t] = array.shape
+        padded = np.zeros(self.program.sizes[t], np.uint8)
+        content = encode(array, dtype)
+        padded[: len(content)] = content
+        return padded
 
     def rounds(self, holder: Holder, operands: Sequence[Raw]) -> Rounds:
-        """Begin to execute an If, a Loop or a Scan."""
-        return ROUNDS[self.program.steps[holder.enter].op[1]](self.model.holder(holder, self.program), operands)
+        """Begin to execute an If, a Loop or a Scan. Raises `KernelFailed` for an operand smaller than planned."""
+        step = self.program.steps[holder.enter]
+        for t in step.operands:
+            if t in self.smaller:
+                raise self._refuse_shape(t, self.smaller[t], f"{step.node} has bodies, which take")
+        return ROUNDS[step.op[1]](self.model.holder(holder, self.program), operands)
+
+    def _refuse_shape(self, t: int, shape: tuple[int, ...], why: str) -> KernelFailed:
+        """Return the error for a tensor that must not be smaller than planned."""
+        return KernelFailed(
+            "CONTRACT_VIOLATION", f"its shape is {list(shape)}, but {why} {list(self.model.size(self.program, t)[0])}",
+            place=f"tensor {self.program.names[t]!r}", fix="plan with the sizes that hold at run time",
+            operator="UML_OS.TMMU.ApplyPlan_v1", failure_operator=self.program.names[t],
+        )  # fmt: skip
 
     def arrays(self, outputs: Mapping[int, Raw]) -> dict[str, Array]:
         """Return the values that the caller reads, as arrays by name."""
         names = self.program.names
-        return {names[t]: decode(raw, self.model.sizes[names[t]]) for t, raw in outputs.items()}
+        return {names[t]: self._decode(t, raw) for t, raw in outputs.items()}
+
+    def shapes_below(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the tensors that were smaller in the last run than planned, by name."""
+        return {self.program.names[t]: shape for t, shape in self.smaller.items()}
+
+
+def has_bounds(plan: Plan, model: OnnxModel) -> bool:
+    """Return whether the user stated sizes of results, which are upper bounds for a run. spec: SIM5.11"""
+    bindings = plan.bindings
+    return bindings.trust_shapes or bool(bindings.stated) or any(name not in model.inputs for name in bindings.shapes)
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> Array:

@@ -177,7 +177,7 @@ class OnnxModel:
         for name in (*self.inputs, *self.stored, *self.constants, *self.outputs, *saved):
             if name not in rows:
                 raise _other(f"the plan has no tensor {name}", name)
-        copies = {copy for inner in _bodies(program.items) for _, copy in inner.returns}
+        copies = {copy for inner in list_bodies(program.items) for _, copy in inner.returns}
         for t, name in enumerate(program.names):
             if t in copies:
                 continue
@@ -248,7 +248,8 @@ def _holders(items: list[int | Holder]) -> list[Holder]:
     return found
 
 
-def _bodies(items: list[int | Holder]) -> list[BodySteps]:
+def list_bodies(items: list[int | Holder]) -> list[BodySteps]:
+    """Return the bodies of all nodes, at any depth."""
     return [inner for holder in _holders(items) for inner in holder.bodies]
 
 

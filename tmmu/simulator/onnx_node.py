@@ -53,6 +53,8 @@ class NodeKernel:
         The sizes of the operands that are present.
     results
         The sizes of the outputs in order, None for those that are absent or not produced.
+    is_bounded
+        Whether the sizes are upper bounds: operands and results of a run may be smaller in any dimension.
 
     Raises
     ------
@@ -62,6 +64,8 @@ class NodeKernel:
 
     judge = "onnx"
     """The name of the backend."""
+    instead = "install onnxruntime, which then computes it (pip install 'tmmu[judges]'), or "
+    """What else to do about a missing kernel."""
 
     def __init__(
         self,
@@ -70,8 +74,10 @@ class NodeKernel:
         opsets: Sequence[onnx.OperatorSetIdProto],
         operands: Sequence[Size],
         results: Sequence[Size | None],
+        *,
+        is_bounded: bool = False,
     ) -> None:
-        self.name, self.operands, self.wanted = name, operands, results
+        self.name, self.operands, self.wanted, self.is_bounded = name, operands, results, is_bounded
         own = onnx.NodeProto()
         own.CopyFrom(node)
         own.name, own.domain = "", domain_of(node)
@@ -89,7 +95,7 @@ class NodeKernel:
             seed = float(zlib.crc32(name.encode()) & 0xFFFF)
             own.attribute.append(helper.make_attribute("seed", int(seed) if own.op_type == "Dropout" else seed))
         given = [
-            helper.make_tensor_value_info(f"operand{k}", NUMBERS[dtype], shape)
+            helper.make_tensor_value_info(f"operand{k}", NUMBERS[dtype], [None] * len(shape) if is_bounded else shape)
             for k, (shape, dtype) in enumerate(operands)
         ]
         made = [
@@ -107,7 +113,7 @@ class NodeKernel:
                 "INVALID_IR",
                 f"{self.judge} has no kernel for {own.op_type} ({_first_line(error)})",
                 place=f"node {name!r}",
-                fix="run the plan with other --kernels: hash has stand-ins for every operator",
+                fix=f"{self.instead}run it with stand-ins for every operator: --kernels hash",
                 operator="UML_OS.TMMU.ApplyPlan_v1",
                 node_id=name,
             ) from error
@@ -131,14 +137,15 @@ class NodeKernel:
         return [self._check_size(array, size) for array, size in zip(made, sizes, strict=True)]
 
     def _check_size(self, array: Array, size: Size) -> Array:
-        """Return a result of the planned type; raises `KernelFailed` for another shape.
+        """Return a result of the planned type; raises `KernelFailed` for another shape, or one beyond its bound.
 
         The evaluator computes some operators in another type than it should.
         """
         shape, dtype = size
         array = np.asarray(array)
-        if array.shape != shape:
-            raise self._failure(f"expected a result of {list(shape)}, got {list(array.shape)}")
+        if array.shape != shape and not (self.is_bounded and fits(array.shape, shape)):
+            most = "at most " if self.is_bounded else ""
+            raise self._failure(f"expected a result of {most}{list(shape)}, got {list(array.shape)}")
         with np.errstate(all="ignore"):
             return array if array.dtype == numpy_type(dtype) else array.astype(numpy_type(dtype))
 
@@ -151,6 +158,15 @@ class NodeKernel:
             operator="UML_OS.TMMU.ApplyPlan_v1",
             failure_operator=self.name,
         )
+
+
+def fits(shape: Sequence[int], bound: Sequence[int]) -> bool:
+    """Return whether a shape has the rank of its bound, and no dimension above it.
+
+    >>> fits((2, 3), (2, 64)), fits((3, 3), (2, 64)), fits((2,), (2, 64))
+    (True, False, False)
+    """
+    return len(shape) == len(bound) and all(size <= most for size, most in zip(shape, bound, strict=True))
 
 
 def _first_line(error: Exception) -> str:

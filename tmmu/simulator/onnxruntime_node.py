@@ -37,7 +37,7 @@ class SessionKernel(NodeKernel):
     because a session continues its sequence of numbers.
     """
 
-    judge = "onnxruntime"
+    judge, instead = "onnxruntime", ""
 
     def __init__(
         self,
@@ -48,9 +48,10 @@ class SessionKernel(NodeKernel):
         results: Sequence[Size | None],
         *,
         sessions: dict[bytes, onnxruntime.InferenceSession],
+        is_bounded: bool = False,
     ) -> None:
         self.sessions = sessions
-        super().__init__(name, node, opsets, operands, results)
+        super().__init__(name, node, opsets, operands, results, is_bounded=is_bounded)
 
     def load(self, model: onnx.ModelProto) -> None:
         """Create the session unless there is one; raises onnxruntime's exceptions if it has no kernel."""
@@ -64,17 +65,17 @@ class SessionKernel(NodeKernel):
     def compute(self, operands: Sequence[Array]) -> list[Array]:
         """Compute the results. Operands of NumPy's own types are read in place, others are copied."""
         runs = session(self.model) if self.draws else self.sessions[self.model]
-        feeds = {f"operand{k}": _value(*each) for k, each in enumerate(zip(operands, self.operands, strict=True))}
+        dtypes = [dtype for _, dtype in self.operands]
+        feeds = {f"operand{k}": _value(*each) for k, each in enumerate(zip(operands, dtypes, strict=True))}
         made = runs.run_with_ort_values(self.outputs, feeds)
         sizes = [size for size in self.wanted if size is not None]
         return [_array(value, dtype) for value, (_, dtype) in zip(made, sizes, strict=True)]
 
 
-def _value(array: Array, size: Size) -> onnxruntime.OrtValue:
-    shape, dtype = size
+def _value(array: Array, dtype: str) -> onnxruntime.OrtValue:
     if array.dtype.isbuiltin == 1:
         return onnxruntime.OrtValue.ortvalue_from_numpy(array)
-    value, raw = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, NUMBERS[dtype]), encode(array, dtype)
+    value, raw = onnxruntime.OrtValue.ortvalue_from_shape_and_type(array.shape, NUMBERS[dtype]), encode(array, dtype)
     if len(raw):
         ctypes.memmove(value.data_ptr(), raw.ctypes.data, len(raw))
     return value

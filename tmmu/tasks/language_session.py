@@ -1,59 +1,90 @@
-"""A session of a language model in one call: its forward pass is planned, the plan proved, and its memory made.
+"""A session of a language model in one call: its passes are planned as a set and proved, and its memory is made.
 
-`tmmu.foundry` neither plans nor proves: here are the planner and the verifier that it is given. spec: FD6.1, FD8.1
+`tmmu.foundry` neither plans nor proves: here are the planner and the verifier that it is given.
+spec: FD6.1, FD6.17, FD8.1, FD8.3
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from proofs.verify.judge import judge_against
-from proofs.verify.options import Options
+from proofs.verify import sets as together
+from proofs.verify.judge import judge
+from proofs.verify.options import Options, SharedNames
+from proofs.verify.sets import JudgedPlan
+from proofs.verify.sources import ModelInMemory
 from proofs.verify.verdict import PROVED, Verdict
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model
+from tmmu.core.vocabulary import Bindings, Model
 from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape, Layout
 from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.cpu_kernels import CpuKernels
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import InvalidSetting
-from tmmu.foundry.forward import ARENAS, POLICY
+from tmmu.foundry.forward import SHARED, session_arenas, session_policy
+from tmmu.foundry.graph import SessionPlans
 from tmmu.foundry.session import ModelSession, initialize_session
-from tmmu.planner import PlanOptions, plan_memory
-from tmmu.plans import file
-from tmmu.plans.sections import Plan
+from tmmu.ir import files
+from tmmu.planner import PlanOptions
+from tmmu.planner.sets.plan import SetOptions, plan_programs
+from tmmu.planner.sets.programs import prepare_program
+from tmmu.plans import file, sets
 from tmmu.runtime.events import EventLog
 
-PLAN_NAME = "forward.plan.cbor"
-"""The name of a session's plan that is not in a file."""
+SET_NAME = "session"
+"""The name of a session's plan set that is not in a folder."""
 
 
-def plan_forward(forward: Model) -> Plan:
-    """The plan of a session's forward pass, packed. O(n log n) for n tensors."""
-    return plan_memory(forward, ARENAS, PlanOptions(layout="packed"), policy=POLICY).plan
+def plan_session(models: Mapping[str, Model]) -> SessionPlans:
+    """Plan the passes of a session as one set, packed, with one cache. O(n log n) for n tensors."""
+    layers = len(next(iter(models.values())).bindings.donated) // 2
+    options, arenas, policy = PlanOptions(layout="packed"), session_arenas(layers), session_policy(layers)
+    prepared = {name: prepare_program(model, arenas, options, policy) for name, model in models.items()}
+    made = plan_programs(prepared, SetOptions(share=(SHARED,)), options.layout)
+    return SessionPlans(made.plan_set, made.plans)
 
 
-def verdict_on(plan: Plan, forward: Model) -> Verdict:
-    """The verifier's answer on a plan of a forward pass, against that pass. It takes a second for a hundred nodes."""
-    stated = file.require_steps(file.decode(file.encode(plan)))
-    return judge_against(PLAN_NAME, stated, forward, Options())
+def verdicts_on(plans: SessionPlans, models: Mapping[str, Model]) -> list[Verdict]:
+    """Return the verifier's answer on the plan of each pass, against its model, and then that on the set.
+
+    It takes a second for a hundred nodes.
+    """
+    options, judged = Options(bindings=Bindings(donated=(SHARED,)), in_set=True), list[JudgedPlan]()
+    for name, plan in plans.plans.items():
+        path = sets.plan_path(SET_NAME, name)
+        stated = file.require_steps(file.decode(file.encode(plan)))
+        sources = ModelInMemory(models[name])
+        verdict = judge(path, stated, replace(options, model=f"{name}.ir.cbor"), sources=sources)
+        judged.append(JudgedPlan(path, stated, verdict, sources.subject))
+    found = together.verdicts(judged, {SET_NAME: plans.plan_set}, SharedNames(), options)
+    return [*(one.verdict for one in judged), *found]
 
 
-def prove(plan: Plan, forward: Model) -> None:
-    """Raise CONTRACT_VIOLATION unless the verifier answers PROVED."""
-    require(verdict_on(plan, forward))
+def prove(plans: SessionPlans, models: Mapping[str, Model]) -> None:
+    """Raise CONTRACT_VIOLATION unless the verifier answers PROVED of each plan and of the set."""
+    for verdict in verdicts_on(plans, models):
+        require(verdict)
 
 
 def require(verdict: Verdict) -> None:
     """Raise CONTRACT_VIOLATION for a verdict other than PROVED, with the verdict's line."""
     if verdict.verdict != PROVED:
         raise TmmuError(
-            "CONTRACT_VIOLATION", f"the plan of the forward pass is not proved: {verdict.line}", place=PLAN_NAME,
+            "CONTRACT_VIOLATION", f"the plan set of the session is not proved: {verdict.line}", place=verdict.file,
             fix="this is a bug in tmmu: report it with the model", failure_operator="Foundry",
         )  # fmt: skip
+
+
+def write_session(plans: SessionPlans, models: Mapping[str, Model], folder: str) -> list[str]:
+    """Write the plan set and the model `NAME.ir.cbor` of each pass into a folder; return the paths. spec: FD8.3"""
+    paths = sets.save(folder, plans.plan_set, {name: file.encode(plan) for name, plan in plans.plans.items()})
+    for name, model in models.items():
+        paths.append(os.path.join(folder, f"{name}.ir.cbor"))
+        files.save(model, paths[-1])
+    return paths
 
 
 @dataclass(frozen=True)
@@ -136,13 +167,13 @@ def open_session(
     environment: Mapping[str, str] | None = None,
     events: EventLog | None = None,
 ) -> ModelSession:
-    """A session of a GGUF file on the CPU, ready to `generate`, in memory whose plan is proved.
+    """A session of a GGUF file on the CPU, ready to `generate`, in memory whose plan set is proved.
 
     Raises
     ------
     TmmuError
         INVALID_WEIGHTS for the file, INVALID_SETTING for options and variables, OUT_OF_MEMORY; CONTRACT_VIOLATION
-        where the plan is not proved.
+        where the plan set is not proved.
     """
     session = prepare_session(compile_model(path), options, environment=environment, events=events)
-    return initialize_session(session, plan_forward(session.forward), prove)
+    return initialize_session(session, plan_session(session.forward), prove)

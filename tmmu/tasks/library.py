@@ -34,6 +34,7 @@ from tmmu.plans.columns import ROLES, SHARES
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.places import TensorPlaces, tensor_places
 from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.tasks.arguments import naming_arguments
 from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
 from tmmu.tasks.planning import task
 from tmmu.tasks.training import TrainingOptions
@@ -223,6 +224,7 @@ class VerificationResult:
         return picture.part(self.verdict, list(map(escape_line, verdict_text.lines(self.verdict))), self.plan)
 
 
+@naming_arguments()
 def plan(
     model: FilePath | Graph,
     dims: Mapping[str, Size] | None = None,
@@ -279,7 +281,7 @@ def plan(
         layout=options.layout, order=options.order, replay_token=replay_token(options.seed),
         address_token=options.address_token, fallback=options.fallback,
         replan_policy=options.replan_policy.upper(), effort=options.effort, symbolic=options.symbolic,
-        fixed=dict(options.fixed),
+        fixed=dict(options.fixed), listed=tuple(options.execution_order),
     )  # fmt: skip
     training = TrainingOptions(mode, options.preset, options.budget)
     configuration = (
@@ -348,6 +350,7 @@ def save(plan: MemoryPlan, path: FilePath) -> None:
     plan.save(path)
 
 
+@naming_arguments()
 def verify(
     plan: MemoryPlan | FilePath,
     model: FilePath | Graph | None = None,

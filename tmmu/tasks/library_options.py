@@ -7,7 +7,7 @@ work is in one object for each. spec: LIB1.1, LIB2.1
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tmmu.core.vocabulary import FixedByte
@@ -22,6 +22,8 @@ class PlannerOptions:
     layout, order, effort, fallback
         How addresses follow, which execution order is planned, how long lower placements are searched for, and the
         layout to use if the first does not fit, as the options of `tmmu plan` of these names.
+    execution_order
+        The names of all nodes in the order to run them; empty for the order of `order`.
     fixed
         The byte of its arena where each of these tensors must begin, or the name of an arena and a byte of it, as
         --fix.
@@ -54,6 +56,7 @@ class PlannerOptions:
     keep_inputs: bool = False
     replan_policy: str = "abort"
     symbolic: bool = False
+    execution_order: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from proofs.verify import judge
 from proofs.verify import sets as together
-from proofs.verify.options import Disagreement, Options
-from proofs.verify.sets import JudgedPlan, SharedNames
+from proofs.verify.options import Disagreement, Options, SharedNames
+from proofs.verify.sets import JudgedPlan
 from proofs.verify.verdict import PROVED, Verdict
 from tmmu.core.errors import TmmuError
 from tmmu.core.progress import Doing

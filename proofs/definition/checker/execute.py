@@ -257,7 +257,12 @@ def check_execution(run: Program) -> Iterator[Violation]:
             if visits.holds(w):
                 yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier branch has written")
             if w in step.mutates and t.writer is None and w not in run.donated:
-                yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
+                yield here(
+                    n,
+                    Obligation.SHARING_IS_SOUND,
+                    w,
+                    f"changes {t.name}, which the caller has not donated (--donate {t.name})",
+                )
             if w in step.mutates and base is not None:
                 yield here(n, Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
             if base is None:

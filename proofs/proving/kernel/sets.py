@@ -22,6 +22,8 @@ from proofs.proving.kernel.memory import Column
 from proofs.proving.kernel.program import PlanFile, run_program
 from proofs.proving.obligations.context import Context
 
+WITH_STREAMS = "the theorem about plan sets has no steps on streams"
+"""The reason why the kernel is not asked about a set of such plans. spec: PS4.7"""
 VERSION = 1
 """The version of the words about a set, as in `SetFile.v`."""
 NONE = -1
@@ -76,6 +78,8 @@ def judge_set(programs: Sequence[JudgedProgram], kept: Sequence[KeptTensor], tim
         refused = installed.refusal()
         return found if refused is None else {**found, "reason": f"{NOT_INSTALLED}: {refused}"}
     try:
+        if any(one.context.plan.allocation.streams for one in programs):
+            raise NotExpressed(WITH_STREAMS)
         words = set_columns([one.context for one in programs], kept)
         output, failure = run_program([path, "--set"], words, [one.of for one in programs], timeout_s)
     except NotExpressed as error:

@@ -2,7 +2,7 @@
 
 The kernel's decoder reads plans without streams. So the file that it decodes is written from the plan, without streams
 and without claims of slots, which it judges only for steps that run one after another. Which stream each step is on is
-stated beside the file, and trusted as the gate read it. spec: X5.12, V6.25, V6.27
+stated beside the file, and trusted as the gate read it. spec: X5.12, V6.25, V6.27, V6.28
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.discharge import Result, discharge
 from proofs.proving.obligations.rows import Batch, Place
 from proofs.proving.promises import ask
-from proofs.proving.solvers.process import SOLVERS, SolverProcess, command_of
+from proofs.proving.solvers.kept import command_of
+from proofs.proving.solvers.process import SOLVERS, SolverProcess
 from proofs.readers.sharing import Permissions
 from tmmu.core.progress import Doing, report_nothing
 from tmmu.plans.allocation import Allocation, Placement

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.readers.arms import BranchingNode
-from tmmu.core.columns import find_distinct
+from tmmu.core.columns import are_among, find_distinct
 from tmmu.plans.allocation import Allocation
 
 Rows = NDArray[np.int64]
@@ -71,7 +71,7 @@ def control_paths(
     made = ~changes & (writer[writes.tensor] >= 0)
     concerned, _ = find_distinct(writes.tensor[made & (forest.inner[writes.step] != OUTSIDE)])
     steps: dict[int, list[int]] = {t: [] for t in concerned.tolist()}
-    entries = np.flatnonzero(made & np.isin(writes.tensor, concerned)).tolist()
+    entries = np.flatnonzero(made & are_among(writes.tensor, concerned)).tolist()
     for entry in entries:
         steps[int(writes.tensor[entry])].append(int(writes.step[entry]))
     written = {t: forest.written(at) for t, at in steps.items()}
@@ -84,7 +84,7 @@ def control_paths(
     taken: list[tuple[int, int]] = []
     missing = [(allocation.last_step, t) for t in np.flatnonzero(returned).tolist() if t in written]
     missing = [(step, t) for step, t in missing if OUTSIDE not in written[t].surely]
-    for entry in np.flatnonzero(np.isin(reads.tensor, concerned)).tolist():
+    for entry in np.flatnonzero(are_among(reads.tensor, concerned)).tolist():
         t, step = int(reads.tensor[entry]), int(reads.step[entry])
         for arm in takes.get((step, t), ()):
             if arm in written[t].perhaps:

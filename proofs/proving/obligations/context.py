@@ -22,7 +22,7 @@ from proofs.proving.obligations.arms import Accesses, ControlPaths, Mask, Rows, 
 from proofs.readers.arms import BranchingNode, find_branching_nodes, find_declared_exclusive
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
-from tmmu.core.columns import NONE, find_distinct
+from tmmu.core.columns import NONE, are_among, find_distinct
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role
 from tmmu.plans.allocation import Placement
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
@@ -111,7 +111,7 @@ def context_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
     t = plan.allocation.tensors
     reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
     count = max(1, len(t))
-    changes = np.isin(writes.step * count + writes.tensor, mutations.step * count + mutations.tensor)
+    changes = are_among(writes.step * count + writes.tensor, mutations.step * count + mutations.tensor)
     writer = np.where(t.writer == NONE, CALLER, t.writer.astype(np.int64))
     names = t.name.list() if donated else []
     given_up = np.fromiter((name in donated for name in names), np.bool_, len(names)) if donated else t.flags < 0
@@ -215,4 +215,4 @@ def _results(loop: Loop, reads: Accesses, writes: Accesses, changes: Mask) -> Ro
     written, _ = find_distinct(writes.tensor[at][~changes[at]])
     inner = writes.tensor[span(writes, loop.enter, loop.leave - 1)]
     used = reads.tensor[span(reads, loop.leave, loop.leave)]
-    return written[~np.isin(written, used) & ~np.isin(written, inner)]
+    return written[~are_among(written, used) & ~are_among(written, inner)]

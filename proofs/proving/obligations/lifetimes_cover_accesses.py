@@ -19,7 +19,7 @@ from proofs.proving.lemmas.plan import merged
 from proofs.proving.obligations.arms import Accesses, Mask, Rows
 from proofs.proving.obligations.context import CALLER, Context, Loop, span
 from proofs.proving.obligations.rows import Batch, Place, call_for_each_row, false_rows
-from tmmu.core.columns import find_distinct
+from tmmu.core.columns import are_among, find_distinct
 from tmmu.core.vocabulary import Role
 from tmmu.plans.columns import IS_INPUT, ROLES
 
@@ -102,7 +102,7 @@ def _written(context: Context, others: Mask) -> Iterator[Batch]:
     ):  # a mutation that is not a write, or is listed twice
         yield from false_rows(Place())
     changed, count = Accesses(writes.step[changes], writes.tensor[changes]), len(context.writer)
-    read = np.isin(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
+    read = are_among(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
     yield from false_rows(*map(_at(changed), np.flatnonzero(~read).tolist()))
 
 

@@ -20,6 +20,7 @@ from proofs.proving.obligations import levels, no_live_overlap, slots_of_streams
 from proofs.proving.obligations.arms import Rows
 from proofs.proving.obligations.context import Context, StorageContext
 from proofs.proving.obligations.rows import Batch, Place, batch_rows, call_for_each_distinct_row, call_for_each_row
+from tmmu.core.columns import are_among
 from tmmu.plans.columns import Slots
 from tmmu.plans.sections import Usage
 
@@ -89,7 +90,7 @@ def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, st
         return
     witness = live[mine]
     witness = witness[witness >= 0]
-    lacking = mine[~np.isin(mine, slots.of[witness])]
+    lacking = mine[~are_among(mine, slots.of[witness])]
     if len(lacking):
         tenants = np.flatnonzero(slots.of == lacking[0])[:1].tolist()
         yield from batch_rows([("false", Place(storages=tenants, step=step))])

@@ -34,6 +34,6 @@ def rows(context: Context) -> Iterator[Batch]:
     steps = [s.birth[home], t.birth[some], t.death[some], s.death[home], np.full(len(some), context.last)]
     columns = [t.window[some], t.bytes[some], s.bytes[home], *steps]
     yield from call_for_each_row("inside", columns, lambda i: Place((int(some[i]),)))
-    empty = np.setdiff1d(np.arange(len(s)), t.storage)
+    empty = np.flatnonzero(np.bincount(t.storage, minlength=len(s)) == 0)
     steps = [s.birth[empty], s.death[empty], np.full(len(empty), context.last)]
     yield from call_for_each_distinct_row("within_steps", steps, lambda i: Place(storages=(int(empty[i]),)))

@@ -4,46 +4,30 @@ A solver is a large program that may crash, hang or print nonsense. None of that
 The two communicate through pipes with a deadline. A child that died, raised, printed an error or answered too late is
 discarded with its context, and the next evaluation starts a new one with the same prelude. spec: V4.6, RE2.5
 
-A child that is closed without such a fault starts a new context and is kept for the next solver of its command, because
-a start (0.2 s) costs more than most proofs.
+A child that is closed without such a fault starts a new context and is kept for the next solver of its command.
 """
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Self
 
 from proofs.proving.smt.unfold import Scope
-from proofs.proving.solvers import END, Answer
-from proofs.proving.solvers.child import RESET, read_frame, write_frame
+from proofs.proving.solvers import END, Answer, kept
+from proofs.proving.solvers.child import read_frame, write_frame
+from proofs.proving.solvers.kept import command_of
 from tmmu.core import children
 from tmmu.core.extras import require_package
 
-CHILD = Path(__file__).with_name("child.py")
 START_S = 60.0
 """The time limit for a child to import its solver, long enough for a slow disk."""
-KEPT = 4
-"""The maximum number of children that are kept, of some 60 MiB each. A verdict uses three at once."""
 _OF_THE_PROCESS = re.compile(r"\(\s*set-option\s+(?!:produce-models\s)")
 """Options that outlast a context, such as seeds. A child that has read one is not kept."""
-
-_kept: list[tuple[tuple[str, ...], subprocess.Popen[bytes]]] = []
-os.register_at_fork(after_in_child=_kept.clear)  # two processes that write to one child would read each other's answers
-
-
-def command_of(name: str) -> tuple[str, ...]:
-    """Return the command that runs the solver `name` ("z3" or "cvc5")."""
-    return (sys.executable, "-P", str(CHILD), name)
 
 
 class SolverProcess:
@@ -84,22 +68,17 @@ class SolverProcess:
 
     def close(self) -> None:
         """Keep the child with a new context for the next solver of this command, or end it. Costs no round trip."""
-        if self._process is None or not self._can_be_kept or len(_kept) >= KEPT:
+        if self._process is None or not self._can_be_kept:
             self.end()
             return
         process, self._process = self._process, None
-        try:
-            write_frame(process.stdin, RESET)  # type: ignore[arg-type]  # it was opened as a pipe
-        except OSError:
-            _end(process)
-        else:
-            _kept.append((self._command, process))
+        kept.keep(self._command, process)
 
     def end(self) -> None:
         """End the child, if one runs, and wait for it."""
         process, self._process = self._process, None
         if process is not None:
-            _end(process)
+            kept.end(process)
 
     def __enter__(self) -> Self:
         return self
@@ -114,12 +93,12 @@ class SolverProcess:
         def ask(text: str | None) -> tuple[str, str | None]:
             return self._ask(text, max(0.0, end - time.perf_counter()), timeout_s)
 
-        self._process = _take(self._command)
+        self._process = kept.take(self._command)
         version, failure = ask(None) if self._process is not None else ("", "none is kept")
         if failure is not None:
             self.end()
             try:
-                self._process = _open(self._command)
+                self._process = kept.start(self._command)
             except OSError as error:
                 return f"the solver cannot be started: {error}"
             version, failure = ask(None)
@@ -147,9 +126,9 @@ class SolverProcess:
 
         def give_up() -> None:
             late.set()
-            process.kill()
+            children.release(process)
 
-        # Reading and writing block. Killing the child ends both, on every platform.
+        # Reading and writing block. Killing the child and what it started, which may hold the pipe, ends both.
         timer = threading.Timer(left_s, give_up)
         timer.start()
         try:
@@ -214,46 +193,6 @@ def require_solvers(names: Iterable[str], doing: str) -> None:
     for name in names:
         if name in EXTRAS:
             require_package(name, doing, EXTRAS[name])
-
-
-def start_ahead(name: str) -> None:
-    """Start a child of a solver and keep it for the first that needs one.
-
-    It imports the solver while this process reads a plan, which takes as long. One that cannot be started is not kept.
-    """
-    with contextlib.suppress(OSError):
-        _kept.append((command_of(name), _open(command_of(name))))
-
-
-def _open(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    """Start a child. Raises OSError."""
-    return children.start(command, stdin=subprocess.PIPE)
-
-
-def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
-    """Return a child of this command that was kept, and no longer keep it. Returns None if there is none."""
-    for one in _kept:
-        if one[0] == command:
-            with contextlib.suppress(ValueError):  # another thread took it
-                _kept.remove(one)
-                return one[1]
-    return None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a child and wait for it."""
-    children.release(process)
-    for pipe in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):  # bytes that were still buffered for a dead child may be lost
-            pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
-    process.wait()
-
-
-@atexit.register
-def end_kept() -> None:
-    """End the kept children when this process ends."""
-    while _kept:
-        _end(_kept.pop()[1])
 
 
 def _judge(reply: str) -> tuple[str, str | None]:

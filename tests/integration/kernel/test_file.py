@@ -20,6 +20,7 @@ from proofs.proving.obligations.context import Context, context_of
 from proofs.readers.sharing import decide_permissions
 from tests.support.growing import growing
 from tests.support.synthetic import training_plan
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import PlanOptions, plan_memory
@@ -29,6 +30,7 @@ from tmmu.plans.sections import Plan, amend_plan
 ROOT = Path(__file__).resolve().parents[3]
 PLAN = training_plan(12, seed=3, in_place=0.3, views=0.3)
 DATA = file.encode(PLAN)
+OF_STREAMS = {"streams", "stream", "after_at", "after", "antichain"}
 
 
 def context(plan: Plan) -> Context:
@@ -127,7 +129,7 @@ def test_a_symbolic_plan_whose_offsets_follow_from_no_slot_is_rejected() -> None
 
 @pytest.mark.checkout
 def test_the_keys_that_it_knows_are_those_of_the_schema() -> None:
-    """In the order of keys in a file. spec: V6.19, R1.1"""
+    """In the order of keys in a file, without those of plans with streams. spec: V6.19, V6.28, R1.1"""
     theory = (installed.SOURCES / "PlanFile.v").read_text()
     schema = (ROOT / "spec/plan.cddl").read_text()
     known = re.findall(r"KEYS_OF_(\w+) : list string :=\s*\[(.*?)\]", theory, re.DOTALL)
@@ -135,8 +137,17 @@ def test_the_keys_that_it_knows_are_those_of_the_schema() -> None:
     for name, keys in known:
         rule = "plan" if name == "FILE" else name.lower()
         [body] = re.findall(rf"^{rule} = {{\n(.*?)^}}", schema, re.MULTILINE | re.DOTALL)
-        listed = set(re.findall(r'^ +(?:\? )?"(\w+)":', body, re.MULTILINE))
+        listed = set(re.findall(r'^ +(?:\? )?"(\w+)":', body, re.MULTILINE)) - OF_STREAMS
         assert re.findall(r'"(\w+)"', keys) == sorted(listed, key=lambda key: (len(key), key)), name
+
+
+def test_a_file_that_states_streams_is_refused() -> None:
+    """Whatever is asked beside it. spec: V6.28"""
+    plan = plan_memory(text_model("node n1 Relu x -> a on 1", "node n2 Relu a -> y on 1")).plan
+    told = answer(file.encode(plan), about=plan)
+    assert (told.accepted, told.part) == (False, "stated")
+    whole = kernel_answer(context(plan), PlanFile.of(plan), 60)
+    assert whole["answer"] == "accepted"
 
 
 def test_claims_are_those_of_the_file() -> None:

@@ -18,10 +18,12 @@ import pytest
 from proofs.definition.checker import execute
 from proofs.definition.violations import Obligation
 from proofs.proving.kernel import installed, sets
+from proofs.proving.kernel.answer import NOT_ASKED
 from proofs.proving.kernel.program import PlanFile, run_program
 from proofs.proving.kernel.sets import Ends, JudgedProgram, KeptTensor, judge_set, set_columns
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import decide_permissions
+from proofs.sets.agreed import agree_by_names
 from proofs.sets.kernel import ask_kernel, kept_tensors
 from proofs.sets.members import SetMember
 from proofs.sets.state import find_state
@@ -197,6 +199,24 @@ def test_words_that_are_cut_short_have_no_answer(cut: int) -> None:
     assert whole == (f"accepted set {' '.join(p.of.sha256.hex() for p in programs)}\n", "")
     assert run_program(command, [row[:-cut]], [p.of for p in programs], 60)[1].startswith("it ended without an answer")
     assert run_program([path], [row], [p.of for p in programs], 60)[1] != ""
+
+
+def test_about_steps_on_streams_it_is_not_asked() -> None:
+    """If it is asked nevertheless, it rejects their files: it would run the steps one after another. spec: PS4.7"""
+    right = {"w": WRITER, "r": READER}
+    put = "step f my::F a -> code"
+    sets_ = [
+        [member_of(name, lines) for name, lines in plans.items()]
+        for plans in (right, {**right, "w": changed(WRITER, put, f"{put} on 1")})
+    ]
+    kept = kept_tensors(sets_[0], find_state(sets_[0], agree_by_names(sets_[0], ("code",), ())))
+    assert [asked(members, kept) for members in sets_] == [("accepted", ""), (NOT_ASKED, sets.WITH_STREAMS)]
+    path = installed.find_program()
+    assert path is not None
+    programs = [program_of(member) for member in sets_[1]]
+    row = set_columns([p.context for p in programs], kept)
+    output, failure = run_program([path, "--set"], row, [p.of for p in programs], 60)
+    assert (output.split()[:4], failure) == (["rejected", "set", "6", "-1"], "")
 
 
 def test_a_file_that_is_no_plan_is_rejected() -> None:

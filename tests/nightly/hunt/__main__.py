@@ -82,6 +82,8 @@ def main() -> int:
             return replay(given.replay, given.keep)
         except NotARecord as error:
             parser.error(f"--replay: {given.replay} is no record ({error}); give one, as those in {FOUND}")
+        except ChildProcessError as error:
+            parser.error(f"--replay: {error}")
     names = given.planners.split()
     if unknown := [name for name in names if name not in PLANNERS]:
         parser.error(f"--planners: there is no {', '.join(unknown)}; there are {', '.join(PLANNERS)}")

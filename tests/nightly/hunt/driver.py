@@ -181,8 +181,9 @@ class Hunt:
         in_full: bool = True,
         runs: bool | None = None,
     ) -> Found:
-        """Compile a program, verify what plan there is, and compare what it returns. Files go to `keep` if given.
+        """Compile a program, verify what plan there is, and compare what it returns.
 
+        Files go to `keep` if given, those of a crash too.
         Where it is not given whether it `runs`, a share of all programs does that the worker has chosen.
         """
         expected = flat([p.evaluate(program, one) for one in inputs])
@@ -191,12 +192,12 @@ class Hunt:
                 "program": p.to_json(program), "inputs": flat(inputs), "variant": variant, "folder": folder,
                 "runs": runs,
             })  # fmt: skip
+            if keep is not None:
+                shutil.copytree(folder, keep, dirs_exist_ok=True)
             for outcome in ("refused", "failed", "crashed", "hung"):
                 if outcome in answer:
                     return Found(outcome, answer[outcome])
             found = judged(answer["plans"], in_full)
-            if keep is not None:
-                shutil.copytree(folder, keep, dirs_exist_ok=True)
         if answer["outputs"] is not None:
             found.differs = answer["outputs"] != expected
             found.got, found.expected = answer["outputs"], expected

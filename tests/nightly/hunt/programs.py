@@ -271,8 +271,22 @@ def random_inputs(program: Program, rng: random.Random) -> list[Array]:
 # Random programs
 
 
-def generate(rng: random.Random, features: frozenset[str] | set[str] = FEATURES, steps: int = 12) -> Program:
-    """A program with some of the features, and of about so many steps at its top."""
+CONTROL = frozenset({"cond", "while", "scan", "call"})
+LENGTHS = (12, 12, 12, 25, 60)
+"""The most steps that a program may have at its top, drawn for each. The longest ones have no control flow: an error in
+a planner's bookkeeping of aliases shows after dozens of steps, one in its control flow after a few.
+"""
+SHARES = (0.3, 1.0, 1.0, 3.0)
+"""How often a family of operations is taken, drawn for each family and program."""
+
+
+def generate(
+    rng: random.Random, features: frozenset[str] | set[str] = FEATURES, lengths: Sequence[int] = LENGTHS
+) -> Program:
+    """Return a program with some of the features. Its length and the share of each construct are drawn."""
+    steps = rng.choice(lengths)
+    least = 2 if steps < max(LENGTHS) else steps - 20
+    features = features if steps < max(LENGTHS) else features - CONTROL
     main = rng.choice(sorted({"float32", "int32"} & set(features)))
     maker = _Maker(rng, frozenset(features), main, 2)
     for _ in range(rng.randint(1, 3)):
@@ -284,7 +298,7 @@ def generate(rng: random.Random, features: frozenset[str] | set[str] = FEATURES,
     if "int8" in features and rng.random() < 0.2:
         maker.input("int8", maker.shape())
     inputs = list(maker.values)
-    maker.grow(rng.randint(2, steps))
+    maker.grow(rng.randint(least, steps))
     while len(maker.values) == len(inputs):
         maker.unary()
     made = maker.values[len(inputs) :]
@@ -308,6 +322,7 @@ class _Maker:
         self.steps: list[Step] = []
         self.bound: dict[int, int] = {}
         self.sizes = [rng.choice((1, 2, 3, 4, 6, 8)) for _ in range(3)]
+        self.shares: dict[str, float] = {}
 
     def shape(self) -> Shape:
         rank = self.rng.choice((1, 1, 2, 2, 2, 3))
@@ -403,8 +418,9 @@ class _Maker:
             families += [self.loop] if "while" in self.features else []
             families += [self.scan] if "scan" in self.features else []
             families += [self.call] if "call" in self.features else []
-        for _ in range(count):
-            self.rng.choice(families)()
+        shares = [self.shares.setdefault(family.__name__, self.rng.choice(SHARES)) for family in families]
+        for family in self.rng.choices(families, shares, k=count):
+            family()
 
     def unary(self) -> None:
         a = self.number()

@@ -70,6 +70,7 @@ HOMES = (
 )
 ORDERS = (
     f"{UNIT}order_search.py",
+    f"{UNIT}order_listed.py",
     f"{PROPERTIES}order_search.py",
     f"{UNIT}order_memory.py",
     f"{PROPERTIES}order.py",
@@ -198,7 +199,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/core/children.py": (f"{UNIT}children.py",),
     "proofs/proving/kernel/libraries.py": (f"{UNIT}kernel_libraries.py",),
     "tmmu/core/process.py": (f"{COMMANDS}verify_command.py", f"{COMMANDS}prove_lemmas.py"),
-    **{f"proofs/proving/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child")},
+    **{f"proofs/proving/solvers/{name}.py": (f"{UNIT}solvers.py",) for name in ("__init__", "child", "kept")},
     "proofs/proving/solvers/process.py": (f"{UNIT}solvers.py", f"{COMMANDS}second_opinion.py"),
     **dict.fromkeys(
         ("proofs/proving/solvers/option.py", "proofs/definition/tables.py"), (f"{UNIT}solvers.py", f"{UNIT}smtlib.py")
@@ -401,8 +402,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/plans/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),
     **{
         f"tmmu/planner/orders/{name}.py": ORDERS
-        for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
+        for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "listed", "portfolio", "segments")
     },
+    "tmmu/planner/orders/listed.py": (f"{UNIT}order_listed.py",),
     **{f"tmmu/planner/training/{name}.py": (*JOINT, f"{UNIT}opaque_nodes.py", GOLDEN)
        for name in ("expand", "gradients")},
     **{f"tmmu/planner/remat/{name}.py": REWRITING for name in ("rewrite", "strategies")},

@@ -82,6 +82,7 @@ def join_programs(programs: Sequence[SetProgram]) -> JointProblem:
         into.bytes.append(max(problem.bytes[s] for problem, s in problems))
         into.alignment.append(max(problem.alignment[s] for problem, s in problems))
         into.choices.append(_choices(programs, which, list(storages)))
+        _check_turns(programs, which)
         name.append(which)
         birth.append(0)
         death.append(last)
@@ -126,8 +127,6 @@ def _members(programs: Sequence[SetProgram], which: str) -> list[SharedMember]:
         use = program.uses.get(which)
         for tensor in () if use is None else use.names:
             found.append(SharedMember(p, program.rows[tensor]))
-        if use is not None and use.entry is not None and use.exit not in (None, use.entry):
-            _check_turns(program, which, *(program.rows[tensor] for tensor in use.names))
     facts = []
     for p, row in found:
         program, t = programs[p], programs[p].tensors
@@ -146,16 +145,20 @@ def _members(programs: Sequence[SetProgram], which: str) -> list[SharedMember]:
     return found
 
 
-def _check_turns(program: SetProgram, which: str, entry: int, exit_: int) -> None:
-    """Check that the exit is in the entry's storage, or is written after the entry is last used. spec: PS1.7"""
-    t, lives = program.tensors, program.problem
-    old, new = int(t.storage[entry]), int(t.storage[exit_])
-    if old != new and lives.death[old] >= lives.birth[new]:
-        what = (
-            f"in {program.name} step {lives.birth[new]} writes {t.name[exit_]!r} while the bytes of {t.name[entry]!r} "
-            f"are in use until step {lives.death[old]}"
-        )
-        raise share_error(which, what, f"donate {t.name[entry]} and compute it in place, or copy the result last")
+def _check_turns(programs: Sequence[SetProgram], which: str) -> None:
+    """Check that each exit is in its entry's storage, or is written after the entry is last used. spec: PS1.7"""
+    for program in programs:
+        use = program.uses.get(which)
+        if use is None or use.entry is None or use.exit in (None, use.entry):
+            continue
+        t, lives = program.tensors, program.problem
+        old, new = (int(t.storage[program.rows[name]]) for name in use.names)
+        if old != new and lives.death[old] >= lives.birth[new]:
+            what = (
+                f"in {program.name} step {lives.birth[new]} writes {use.exit!r} while the bytes of {use.entry!r} "
+                f"are in use until step {lives.death[old]}"
+            )
+            raise share_error(which, what, f"donate {use.entry} and compute it in place, or copy the result last")
 
 
 def _choices(programs: Sequence[SetProgram], which: str, storages: Sequence[tuple[int, int]]) -> Choices:

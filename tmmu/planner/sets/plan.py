@@ -1,4 +1,4 @@
-"""Plan a set: the shared tensors, the joint placement, and the plan of each program. spec: PS3.1 to PS3.6, PS3.8
+"""Plan a set: the shared tensors, the joint placement, and the plan of each program. spec: PS3.1 to PS3.6, PS3.8, PS3.9
 
 Pure, like `plan_memory`: the same models, requests and options give the same plans.
 """
@@ -69,6 +69,7 @@ def plan_programs(
         programs = [of_plan(plan, name) for name, plan in (planned or {}).items()]
         programs += [of_model(prepared, name) for name, prepared in models.items()]
         _check_names(programs)
+        _check_streams(programs)
         candidates = {program.name: program.candidates for program in programs}
         pairs, names = [*wanted.equal, *_known_pairs(known)], _known_names(known)
         entries = {
@@ -98,8 +99,18 @@ def _check_names(programs: Sequence[SetProgram]) -> None:
     seen = set[str]()
     for program in programs:
         if program.name in seen:
-            raise set_error(f"two programs are named {program.name!r}", "rename one of the files")
+            raise set_error(
+                f"two programs are named {program.name!r}", "give one another name with --program NAME=MODEL"
+            )
         seen.add(program.name)
+
+
+def _check_streams(programs: Sequence[SetProgram]) -> None:
+    """Raise INVALID_BINDING for steps that overlap: the joint problem has all steps on one line. spec: PS3.9"""
+    for program in programs:
+        if program.problem.order is not None:
+            fix = "plan its steps one after another, or plan it alone and let verify-plan --shared judge the plans"
+            raise set_error(f"the steps of {program.name} run on streams", fix)
 
 
 def _known_names(known: PlanSet | None) -> dict[TensorOfProgram, str]:

@@ -1,7 +1,7 @@
 """A program of a set: its allocation problem, its tensors, and the entry and exit that each shared tensor has in it.
 
 A program is a model that is prepared, or a plan that has its addresses (of a set that is extended). What is asked of
-either is in the same tables. spec: PS1.1, PS1.2, PS1.6, PS3.6
+either is in the same tables. spec: PS1.1, PS1.2, PS1.6, PS3.6, PS3.10
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Model, Role, Shares
+from tmmu.planner.aliasing import InPlaceRules
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import PreparedModel, prepare_model
 from tmmu.planner.problem import AllocationProblem, Fixed, problem_of_plan
@@ -86,8 +87,12 @@ def of_model(prepared: PreparedModel, name: str) -> SetProgram:
 def prepare_program(
     model: Model, arenas: tuple[ArenaConfiguration, ...], options: PlanOptions, policy: ArenaPolicy
 ) -> PreparedModel:
-    """Return a prepared model for a set, in which every tensor may still be shared. As `prepare_model`."""
-    return prepare_model(model, arenas, options, policy, {tensor.name for tensor in model.tensors})
+    """Return a prepared model for a set, in which every tensor may still be shared. As `prepare_model`.
+
+    A result takes the bytes of a donated operand rather than those of another one, because state is changed like this.
+    """
+    every, rules = {tensor.name for tensor in model.tensors}, InPlaceRules(first=model.bindings.donated)
+    return prepare_model(model, arenas, options, policy, every, rules)
 
 
 def of_plan(plan: Plan, name: str) -> SetProgram:
@@ -133,13 +138,24 @@ def with_uses(program: SetProgram, groups: Mapping[str, Sequence[TensorOfProgram
     kept = {use.entry for use in uses.values() if use.entry is not None and use.exit in (None, use.entry)}
     unchanged = {use.entry for use in uses.values() if use.entry is not None and use.exit is None}
     given = _with_kept(model, {rows[name] for name in kept}, unchanged)
-    if given is model and not program.fixed_at:
+    apart = {use.exit for use in uses.values() if use.exit is not None and _is_written_too_early(program, use)}
+    if given is model and not program.fixed_at and not apart:
         return replace(program, uses=uses)
     shared = {name for use in uses.values() for name in use.names}
     prepared = prepare_model(
-        given, program.prepared.arenas, program.prepared.options, program.prepared.policy, shared
+        given, program.prepared.arenas, program.prepared.options, program.prepared.policy, shared,
+        InPlaceRules(True, model.bindings.donated, apart),
     )  # fmt: skip
     return replace(of_model(prepared, program.name), uses=uses)
+
+
+def _is_written_too_early(program: SetProgram, use: SharedUse) -> bool:
+    """Return whether the exit takes the bytes of another tensor than the entry, written while the entry is in use."""
+    if use.entry is None or use.exit is None:
+        return False
+    t, lives, row = program.tensors, program.problem, program.rows[use.exit]
+    old, new = int(t.storage[program.rows[use.entry]]), int(t.storage[row])
+    return old != new and int(t.shares[row]) == IN_PLACE and lives.death[old] >= lives.birth[new]
 
 
 def _with_kept(model: Model, rows: Iterable[int], unchanged: Collection[str]) -> Model:

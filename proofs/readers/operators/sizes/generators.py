@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -76,6 +75,8 @@ def steps(start: Any, limit: Any, delta: Any) -> int:
     The text gives a formula over numbers and no precision. It is computed exactly, in the operands' own type and in
     double precision, as runtimes do. If these differ, no size is reliable.
     """
+    from fractions import Fraction  # it takes as long to import as all rules of sizes
+
     exact = [Fraction(float(each)) if np.isfinite(each) else None for each in (start, limit, delta)]
     if None in exact or not exact[2]:
         raise Misfit(f"from {start} to {limit} by {delta}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import floor
 from typing import Any
 
@@ -56,6 +55,8 @@ def _in_ratio(given: list[int], sizes: list[int], policy: str) -> list[int]:
     """Return round(scale * dimension), halfway cases up, by the one scale that fits all sizes, or that fills them."""
     if policy not in ("not_larger", "not_smaller") or 0 in given:
         raise Misfit(f"policy {policy!r} for dimensions {given}")
+    from fractions import Fraction  # see `generators.steps`
+
     ratios = [Fraction(size, dim) for size, dim in zip(sizes, given, strict=True)]
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     rounded = np.float32(scale.numerator) / np.float32(scale.denominator)
@@ -94,6 +95,8 @@ def _scaled(dim: Dim, scale: np.float32) -> Dim:
         return dim * int(scale)
     if isinstance(dim, Expression):
         raise NotKnown(f"{dim} times {scale} is not one number")
+    from fractions import Fraction  # see `generators.steps`
+
     exact, rounded = floor(dim * Fraction(float(scale))), floor(float(np.float32(dim) * scale))
     if exact != rounded:
         raise NotKnown(f"{dim} times {scale} is {exact} or {rounded}, depending on how it is rounded")

@@ -1,5 +1,7 @@
-"""Write the plan of a TinyJit that computes something else than its own first call: `python tinygrad.py` where tinygrad
-0.14.0 is. It prints by how much each call is wrong; with NO_MEMORY_PLANNER=1 none is.
+"""Write the plan of a TinyJit that computes something else than its own first call, with tinygrad 0.14.0 and clang.
+
+`python tinygrad.py FOLDER` writes it to FOLDER, and prints by how much each call is wrong. With NO_MEMORY_PLANNER=1
+none is. The corpus has the file in `refuted`.
 
 A view of a buffer that was realized is an operand of a kernel of its own kind, which the planner's lifetimes leave out:
 the buffer is taken for another one before the view is read. spec: X2.5
@@ -46,4 +48,4 @@ if __name__ == "__main__":
     wanted = (np.cos(np.sin(X)) @ np.sin(X))[:4] + X[4:8]
     for call in range(4):
         print(f"call {call}: wrong by {np.abs(function(x, y).numpy() - wanted).max():.6f}")
-    (CORPUS / "refuted" / "tinygrad-view.plan.txt").write_text(worker.plan_text(capture, results))
+    Path(sys.argv[1], "tinygrad-view.plan.txt").write_text(worker.plan_text(capture, results))
