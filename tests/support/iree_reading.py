@@ -174,8 +174,8 @@ class _Function:
         self.touches |= places
 
     def ended(self) -> None:
-        """A command is over: outside of what runs at once, it is a step."""
-        if "stream.cmd.concurrent" not in self.open:
+        """A command is over: it is a step, unless it is in a region of what runs at once in a branch."""
+        if "stream.cmd.concurrent" not in self.open or "scf.if" not in self.open:
             if self.touches:
                 self.found.setdefault(self.label, set()).update(size for size, _ in self.touches)
             self.touches = set()

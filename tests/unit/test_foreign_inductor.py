@@ -276,23 +276,30 @@ WAIT = "buf3 = torch.ops._c10d_functional.wait_tensor.default(buf2)\n"
 IN_PLACE = "torch.ops._c10d_functional.all_reduce_.default(buf0, 'sum', '0')\n"
 OVER = "buf4 = alloc_from_pool(pool0, 0, torch.float32, (64, ), (1, ))\ncopies(arg0_1, buf4)\n"
 
+BRANCHES = "if arg0_1.item():\n    copies(arg0_1, buf0)\nelse:\n    copies(arg0_1, buf0)\n"
+
 
 @pytest.mark.parametrize(
     ("body", "verdict", "why"),
     [
         (GATHER + WAIT + OVER + NEW + "copies(buf3, buf1)", "PROVED", ""),
         (GATHER + OVER + WAIT + NEW + "copies(buf3, buf1)", "REFUTED", ""),
-        (GATHER + "copies(arg0_1, buf0)\n" + WAIT + NEW + "copies(buf3, buf1)", "UNKNOWN", "that still runs"),
-        (GATHER + NEW + "copies(buf2, buf1)\n" + WAIT, "UNKNOWN", "that still runs"),
+        (GATHER + "copies(arg0_1, buf0)\n" + WAIT + NEW + "copies(buf3, buf1)", "REFUTED", ""),
+        (GATHER + NEW + "copies(buf2, buf1)\n" + WAIT, "REFUTED", ""),
         (GATHER + NEW + "copies(arg0_1, buf1)", "UNKNOWN", "is not waited for"),
         (IN_PLACE + WAIT.replace("buf2", "buf0") + NEW + "copies(buf3, buf1)", "PROVED", ""),
-        (IN_PLACE + NEW + "copies(buf0, buf1)\n" + WAIT.replace("buf2", "buf0"), "UNKNOWN", "that still runs"),
+        (IN_PLACE + NEW + "copies(buf0, buf1)\n" + WAIT.replace("buf2", "buf0"), "REFUTED", ""),
+        # Two at once, which both read what they are given.
+        (GATHER + GATHER.replace("buf2", "buf5") + WAIT + WAIT.replace("2", "5") + NEW + "copies(buf3, buf1)",
+         "PROVED", ""),
+        # Branches are barriers in the plan, and not in the program.
+        (GATHER + BRANCHES + WAIT + NEW + "copies(buf3, buf1)", "UNKNOWN", "that still runs"),
         (GATHER.replace("'0')", "'0', out=buf0)").replace("(buf0, 2", "(arg0_1, 2") + WAIT + NEW + "copies(buf3, buf1)",
          "PROVED", ""),
     ],
 )  # fmt: skip
 def test_a_collective_runs_until_its_result_is_waited_for(body: str, verdict: str, why: str) -> None:
-    """spec: FP8.15"""
+    """spec: FP8.15, X5.8"""
     found = judged("", body)
     assert found[0] == verdict, found
     assert why in found[1]

@@ -16,6 +16,7 @@ from tests.support import hlo
 from tmmu.core import source
 from tmmu.core.errors import TmmuError
 from tmmu.core.source import Source
+from tmmu.core.streams import WAIT
 from tmmu.plans.gate import StatedPlan
 
 TITLE = "HloModule m, is_scheduled=true"
@@ -226,13 +227,54 @@ def test_what_is_started_is_read_and_written_until_it_is_done() -> None:
     places = {**PLACES, "v": (2, 8, 4), "s{}": (2, 16, 24), "s{0}": (2, 40, 8), "s{2}": (2, 48, 4)}
     stated = hlo.flat(text, hlo.assignment(text, places, KINDS))
     assert refuted(text, places) == ""
-    reads, writes = steps(stated)["d"]
-    assert {"a", "s/v"} <= set(reads)
-    assert "s/v" in writes
-    assert stated.reading is not None
-    assert len(stated.reading.approximations) == 1
-    assert refuted(text, places | {"b": (2, 0, 4)})  # over what is still read
+    a = stated.plan.allocation
+    streams = {node: a.streams[k] for node, k in zip(a.steps.node, a.steps.stream.tolist(), strict=True)}
+    assert {name for name, stream in streams.items() if stream == "async/0"} == {"s/v", "s"}
+    assert a.ops[a.steps.op[list(a.steps.node).index("d")]] == WAIT
+    race = refuted(text, places | {"b": (2, 0, 4)})  # over what is still read
+    assert "(s) reads a" in race
+    assert "(b) writes b" in race
     assert refuted(text, places | {"b": (2, 8, 4)})  # over what is still written
+    before = text.replace("sine(%p)", "sine(%i)").replace("%b =", "%i = u8[4] get-tuple-element(%u), index=1\n  %b =")
+    assert "(s) writes s{} and" in refuted(before, places)
+    sequential = hlo.flat(hlo.module(CHAIN), hlo.assignment(hlo.module(CHAIN), PLACES, KINDS))
+    assert sequential.plan.allocation.streams == ()
+
+
+def test_operations_that_overlap_are_on_lanes_of_their_own() -> None:
+    """A lane is used again once its operation is done. spec: FP4.7, X5.8"""
+    started = "%s{0} = (u8[4], u8[4]) all-gather-start(%a), dimensions={{0}}; "
+    overlapping = (
+        "main: %p = u8[4] parameter(0); %a = u8[4] negate(%p); " + started.format(1) + started.format(2)
+        + "%d1 = u8[4] all-gather-done(%s1); %d2 = u8[4] all-gather-done(%s2); " + started.format(3)
+        + "%d3 = u8[4] all-gather-done(%s3); %b = u8[4] add(%d1, %d2); ROOT %r = u8[4] add(%d3, %b)"
+    )  # fmt: skip
+    text = hlo.module(overlapping)
+    places = {**PLACES, "b": (2, 16, 4), "s1{1}": (2, 4, 4), "s2{1}": (2, 8, 4), "s3{1}": (2, 12, 4)}
+    stated = hlo.flat(text, hlo.assignment(text, places, KINDS))
+    assert set(stated.plan.allocation.streams) == {"compute", "async/0", "async/1"}
+    assert refuted(text, places) == ""
+    assert refuted(text, places | {"s2{1}": (2, 4, 4)})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("%d = u8[4] all-gather-done(%s)", "%d = u8[4] bitcast(%p)", "s is started and never done"),
+        ("(%d, %p)", "(%e, %p)", "e ends what does not start"),
+        ("all-gather-done", "all-swap-done", "all-swap-done"),
+    ],
+)  # fmt: skip
+def test_a_start_without_done_and_a_done_without_start_are_refused(old: str, new: str, why: str) -> None:
+    """spec: FP4.7"""
+    text = hlo.module(
+        "main: %p = u8[4] parameter(0); %s = (u8[4], u8[4]) all-gather-start(%p), dimensions={0}; "
+        "%d = u8[4] all-gather-done(%s); ROOT %r = u8[4] add(%d, %p)"
+    )
+    if "%e" in new:
+        text = text.replace("  ROOT", "  %e = u8[4] all-gather-done(%s)\n  ROOT")
+    wrong = text.replace(old, new)
+    assert why in refusal(wrong, hlo.assignment(wrong, {"p": (0, 0, 4), "r": (1, 0, 4), "s{1}": (2, 4, 4)}, KINDS)).what
 
 
 SUM = "sum: %s0 = u8[] parameter(0); %s1 = u8[] parameter(1); ROOT %s2 = u8[] add(%s0, %s1)"
@@ -264,7 +306,10 @@ def test_collectives_pass_on_what_they_are_given(start: str) -> None:
     places = {"p": (0, 0, 4), "r": (1, 0, 4), "a": (2, 0, 4), **made}
     stated = hlo.flat(text, hlo.assignment(text, places, KINDS))
     assert refuted(text, places) == ""
-    assert ("a" in steps(stated)["d"][0]) == (start != "recv")
+    a = stated.plan.allocation
+    waits = dict(zip(a.steps.node, a.steps.listed("after"), strict=True))
+    assert waits["d"] == (list(a.steps.node).index("s"),)
+    assert ("a" in steps(stated)["s"][0]) == (start != "recv")
 
 
 def test_what_is_started_in_place_of_its_operand_reads_it_no_more() -> None:

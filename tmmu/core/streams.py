@@ -8,7 +8,7 @@ spec: X2.10, X2.12, X2.13, X3.11, X5.8
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -28,6 +28,27 @@ class StreamOrder(NamedTuple):
     after: tuple[str, ...] = ()
 
 
+class Lanes:
+    """The streams of asynchronous operations, `async/0` and so on, each for one operation at a time. spec: X5.8"""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self._free: dict[str, list[str]] = {}
+
+    def take(self, stream: str, others: Container[str] = ()) -> str:
+        """Return a lane for an operation that a stream issues, other than the streams of the names `others`."""
+        free = self._free.get(stream)
+        lane = free.pop() if free else next(
+            name for name in (f"{LANE}/{k}" for k in count(len(self.names))) if name not in others
+        )  # fmt: skip
+        self.names.add(lane)
+        return lane
+
+    def give_back(self, lane: str, stream: str) -> None:
+        """State that a stream has waited for the operation of a lane, so that it may issue the next one there."""
+        self._free.setdefault(stream, []).append(lane)
+
+
 class _Operation(NamedTuple):
     """An asynchronous operation that no step has waited for yet: its lane and its line."""
 
@@ -45,9 +66,8 @@ class StreamReader:
         self._step = step
         self._is_stated: bool | None = None
         self._last: dict[str, str] = {}
-        self._free: dict[str, list[str]] = {}
         self._open: dict[str, _Operation] = {}
-        self._lanes: set[str] = set()
+        self._lanes = Lanes()
 
     def take_word(self, statement: TextLine, word: str, found: StreamOrder) -> StreamOrder:
         """Take what follows the word `on` or `after`."""
@@ -81,11 +101,7 @@ class StreamReader:
         if self._is_stated is False:
             raise statement.refuse("other lines state no stream", f"write on STREAM for each {self._step}")
         self._is_stated = True
-        free = self._free.get(found.stream)
-        lane = free.pop() if free else next(
-            name for name in (f"{LANE}/{k}" for k in count(len(self._lanes))) if name not in self._last
-        )  # fmt: skip
-        self._lanes.add(lane)
+        lane = self._lanes.take(found.stream, self._last)
         self._open[name] = _Operation(lane, statement)
         last = self._last.get(found.stream)
         after = found.after if last is None or last in found.after else (*found.after, last)
@@ -103,7 +119,7 @@ class StreamReader:
         if not found.stream:
             raise statement.refuse("expected on STREAM, the stream that waits", "write on STREAM")
         lane = self._open.pop(started).lane
-        self._free.setdefault(found.stream, []).append(lane)
+        self._lanes.give_back(lane, found.stream)
         return self.add(statement, name, StreamOrder(found.stream, (*found.after, started)))
 
     def end(self) -> None:
@@ -115,7 +131,7 @@ class StreamReader:
 
     def _take_stream(self, statement: TextLine) -> str:
         stream = statement.name("a stream")
-        if stream in self._lanes:
+        if stream in self._lanes.names:
             raise statement.refuse(f"{stream!r} is the stream of an asynchronous operation", "rename the stream")
         return stream
 

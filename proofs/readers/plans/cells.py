@@ -5,6 +5,9 @@ Inductor) or offsets (IREE), the program reduces to cells in arenas and to steps
 cell is the cell itself, whose bytes grow to all that are used. A cell may take over the bytes of another one: until it
 is written, it holds the other one's value.
 
+Steps outside of branches may be put on lanes, other streams than the main one. `wait` adds a step that waits for steps
+of lanes. A program without lanes has no streams.
+
 Each exclusive branch begins with the cells as they were before the first. After the branches no name refers to a cell
 that only some of them wrote. A name that may refer to a cell of a branch makes that cell a read at the end of its
 branch, and its bytes are written anew after the branches, as one cell for each range.
@@ -20,6 +23,7 @@ from typing import NamedTuple
 from proofs.readers.plans.foreign_plan import FreshNames
 from tmmu.core.columns import NONE
 from tmmu.core.source import NAME_PER_VISIT, Source
+from tmmu.core.streams import WAIT
 from tmmu.core.vocabulary import UINT64_END, Role, Shares
 from tmmu.plans.allocation import Arena
 from tmmu.plans.building import AllocationBuilder, MisplacedTensor, StatedTensor
@@ -29,6 +33,9 @@ from tmmu.plans.sections import Plan
 WHOLE = "the first write of a buffer writes all of it"
 """An assumption: no program in buffers states the bytes that a kernel leaves unchanged."""
 
+
+MAIN_STREAM = "main"
+"""The stream of all steps that are not on a lane, if there are lanes."""
 
 START, NEXT, END = "start of branches", "next branch", "end of branches"
 """The brackets of exclusive branches. Any other step is a plain one."""
@@ -64,7 +71,10 @@ class Cell:
 
 
 class CellStep(NamedTuple):
-    """A step, or a bracket of exclusive branches, with the cells that it accesses, as they were then."""
+    """A step, or a bracket of exclusive branches, with the cells that it accesses, as they were then.
+
+    `lane` is "" on the main stream, and `after` are the numbers of the steps that it waits for directly.
+    """
 
     name: str
     op: tuple[str, str]
@@ -72,6 +82,8 @@ class CellStep(NamedTuple):
     writes: list[Cell]
     changes: list[Cell]
     bracket: str = ""
+    lane: str = ""
+    after: tuple[int, ...] = ()
 
 
 @dataclass
@@ -98,6 +110,13 @@ class CellMemory:
     kept: set[int] = field(default_factory=set)
     """The cells of the caller that must stay as they are."""
     empty: set[int] = field(default_factory=set)
+    lane: str = ""
+    """The lane of the next steps, or "" for the main stream."""
+    after: tuple[int, ...] = ()
+    """The numbers of the steps that the next step waits for directly."""
+    has_lanes: bool = False
+    last_on_main: int | None = None
+    """The number of the last step of the main stream."""
     _open: list[_Arms] = field(default_factory=list)
     _arena_names: FreshNames = field(default_factory=FreshNames)
     _cell_names: FreshNames = field(default_factory=FreshNames)
@@ -193,10 +212,26 @@ class CellMemory:
             self._open[-1].renewed.setdefault(cell, old)
         self.cells[cell] = replace(old, name=self._cell_names(old.name), of=None, written=False, returned=False)
 
+    @property
+    def is_branching(self) -> bool:
+        """Whether the next step is inside of a branch, where steps are on no stream."""
+        return bool(self._open)
+
+    def wait(self, name: str, after: tuple[int, ...]) -> None:
+        """State a step of the main stream that accesses nothing and waits for other steps. spec: X5.8"""
+        self.after = (*self.after, *after)
+        self._state(CellStep(self._step_names(name), WAIT, [], [], []))
+
     def _state(self, step: CellStep) -> CellStep:
+        if not self._open:
+            step = step._replace(lane=self.lane, after=self.after)
+            self.after = ()
+            self.has_lanes |= self.lane != ""
         self.source.bound(len(self.steps) + len(self.cells))
         self.source.count_work(1 + len(step.reads) + len(step.writes))
         self.steps.append(step)
+        if not step.lane:
+            self.last_on_main = len(self.steps) - 1
         return step
 
     def begin(self, name: str, op: tuple[str, str], reads: Iterable[int]) -> None:
@@ -326,6 +361,7 @@ class CellMemory:
             arena, offset = (c.arena, c.offset) if c.bytes else (nowhere, 0)
             stated = StatedTensor(c.name, c.bytes, arena, offset, c.role, flags, shares=shares, of=of)
             building.tensors.append(stated)
+        row: list[int] = []  # the step of the plan that each step ends with
         for step in self.steps:
             reads, writes, changes = (
                 [used[c] for c in cells if c in used] for cells in (step.reads, step.writes, step.changes)
@@ -336,8 +372,11 @@ class CellMemory:
                 building.arm()
             elif step.bracket == END:
                 building.end((), ())
-            elif reads or writes:
+            elif reads or writes or self.has_lanes:
                 building.step(step.name, step.op, reads, writes, changes)
+            if self.has_lanes and step.bracket in ("", START) and building.depth == (step.bracket == START):
+                building.place_on_stream(step.lane or MAIN_STREAM, sorted({row[s] for s in step.after}))
+            row.append(len(building.steps) - 1)
         try:
             return Plan(building.allocation())
         except MisplacedTensor as error:

@@ -29,6 +29,7 @@ from proofs.readers.plans.script import (
 )
 from tmmu.core.output import list_names
 from tmmu.core.source import Source
+from tmmu.core.streams import Lanes
 from tmmu.core.vocabulary import Role
 from tmmu.plans.reading import ACCESSES_WORKED_OUT, Reading
 
@@ -65,7 +66,7 @@ class _Wrapper(Calls):
     def plan(self) -> ForeignPlan:
         module = self.module
         module.read()
-        self.kernels, self.started = module.kernels, []
+        self.kernels, self.started, self.lanes = module.kernels, [], Lanes()
         self.subgraphs = module.subgraphs | {
             f"partition_{k}": module.functions[name]
             for k, name in enumerate(module.partitions)
@@ -243,7 +244,7 @@ class _Wrapper(Calls):
     def begin(self, what: str, test: ast.expr, names: Names) -> None:
         """Control flow in two arms, and the first of them."""
         self.source.check_depth(self.depth)
-        self.memory.begin(what, (DOMAIN, what), self.read_condition(test, names))
+        self.begin_branches(what, self.read_condition(test, names))
         self.source.count_work(2 * len(names))
         self.depth += 1
         self.control += 1

@@ -17,6 +17,7 @@ from proofs.readers.plans.inductor_access import KernelText
 from proofs.readers.plans.inductor_kernels import KEPT, READ, WRITTEN, Parameter, PassedOperand, WrapperKernel
 from proofs.readers.plans.inductor_memory import DOMAIN, FUNCTIONS, BufferMemory, width_of
 from proofs.readers.plans.script import Names, ScriptValue, dotted_name
+from tmmu.core.streams import Lanes
 
 CHECKS = frozenset(("assert_size_stride", "assert_size_stride_grouped", "assert_alignment"))
 """Checks of shapes and addresses, which read and write nothing."""
@@ -63,12 +64,17 @@ class _Touched:
 
 
 class _Started(NamedTuple):
-    """A collective that was started: it reads `operands` and writes `results` until it is waited for."""
+    """A collective that was started: it reads `operands` and writes `results` until it is waited for.
+
+    `step` is its number and `lane` its stream. The lane is "" inside of branches, where steps are on no stream.
+    """
 
     label: str
     node: ast.Call
     operands: frozenset[int]
     results: frozenset[int]
+    step: int
+    lane: str
 
 
 class Calls(BufferMemory):
@@ -80,6 +86,7 @@ class Calls(BufferMemory):
     subgraphs: dict[str, ast.FunctionDef]
     modules: frozenset[str]
     started: list[_Started]
+    lanes: Lanes
 
     def subgraph(self, node: ast.Call, callee: str, names: Names) -> ScriptValue:
         """Return what a function of the file returns."""
@@ -90,13 +97,19 @@ class Calls(BufferMemory):
         return [pointer.cell for pointer in self.value(node, names, "").every(self.source)]
 
     def step(self, what: str, touched: _Touched) -> None:
-        """State a step; no collective may be running in what it accesses."""
+        """State a step."""
+        self.check_collectives(what, touched)
+        self.memory.step(what, (DOMAIN, what), touched.reads, touched.writes, touched.keeps)
+
+    def check_collectives(self, what: str, touched: _Touched) -> None:
+        """Leave a step undecided that accesses memory of a running collective that is on no stream. spec: FP8.15"""
         for each in self.started:
+            if each.lane:
+                continue
             self.source.count_work(len(touched.reads) + len(touched.writes) + len(touched.keeps))
             changed = {*touched.writes, *touched.keeps}
             if changed & (each.operands | each.results) or each.results.intersection(touched.reads):
                 self.leave_undecided("collective", each.node, f"{what} uses memory of {each.label} that still runs")
-        self.memory.step(what, (DOMAIN, what), touched.reads, touched.writes, touched.keeps)
 
     def memory_written(self, what: str, reads: list[int], keeps: list[int]) -> None:
         """State a step that writes a part of some cells."""
@@ -314,17 +327,40 @@ class Calls(BufferMemory):
             done = [each for each in self.started if each.results & {*touched.reads, *befores}]
             self.started = [each for each in self.started if each not in done]
             for each in done:
+                if each.lane:
+                    self.memory.wait(f"wait of {each.label}", (each.step,))
+                    self.lanes.give_back(each.lane, "")
+                    continue
                 self.step(f"wait of {each.label}", _Touched(sorted(each.operands), [], sorted(each.results)))
             return ScriptValue(pointers)
         found = ScriptValue(tuple(Pointer(cell, 0) for cell in (*touched.writes, *touched.keeps)))
         if not found.pointers:
             found = self.own(name or "result")
             touched.writes.append(found.pointers[0].cell)
+        for pointer in found.pointers:  # an access of no bytes races with none, and the file may not state its size
+            self.memory.grow(pointer.cell, 1)
         results = frozenset(pointer.cell for pointer in found.pointers)
         self.assumed[f"{label} runs until its result is waited for"] = None
+        lane = "" if self.memory.is_branching else self.lanes.take("")
+        if lane:
+            self.source.count_work(len(self.lanes.names))
+            last = self.memory.last_on_main
+            self.memory.lane, self.memory.after = lane, () if last is None else (last,)
         self.step(label, touched)
-        self.started.append(_Started(label, node, frozenset(touched.reads) - results, results))
+        self.memory.lane = ""
+        number = len(self.memory.steps) - 1
+        self.started.append(_Started(label, node, frozenset(touched.reads) - results, results, number, lane))
         return found
+
+    def begin_branches(self, what: str, condition: list[int]) -> None:
+        """State a node with branches, which reads its condition.
+
+        A collective that still runs is on no stream from here on. In a plan with streams branches are barriers, and the
+        program does not wait there. spec: FP8.15
+        """
+        self.started = [each._replace(lane="") for each in self.started]
+        self.check_collectives(what, _Touched(condition))
+        self.memory.begin(what, (DOMAIN, what), condition)
 
     def method(self, node: ast.Call, func: ast.Attribute, names: Names, name: str) -> ScriptValue:
         """A call of a tensor's method: its receiver is an operand. spec: FP8.16"""

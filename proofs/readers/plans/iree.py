@@ -2,7 +2,7 @@
 
 The dump before the pass names each slice, and the one after it has its offset. Both are the same program, line by line.
 Each function is run line by line, both dumps at once. This module has the statements of the host, `iree_control` loops
-and alternatives, `iree_commands` the commands of an execute, and `iree_slices` the memory. spec: FP9.1 to FP9.13
+and alternatives, `iree_commands` the commands of an execute, and `iree_slices` the memory. spec: FP9.1 to FP9.14
 """
 
 from __future__ import annotations

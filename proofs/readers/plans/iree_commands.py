@@ -1,13 +1,17 @@
 """The commands of an execute in IREE's dumps, and the other uses of slices: files that are read, and the host.
 
-Commands of one concurrent region are one step. If two of them touch the same bytes at once and one of them writes, the
-step writes over the bytes that it uses, which is refuted. spec: FP9.4, FP9.5, FP9.8
+Children of a concurrent region are on streams of their own. They begin after all that is before the region, and what is
+behind it waits for them. In branches, and if commands at once use different parts of a slice that one of them writes, a
+region is one step. If two of its commands touch the same bytes at once and one writes, that step writes over the bytes
+that it uses, which is refuted. spec: FP9.4, FP9.5, FP9.8, FP9.14
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from proofs.readers.plans.iree_slices import DOMAIN, DumpState, FunctionMemory
 from proofs.readers.plans.iree_text import SSA
@@ -22,7 +26,7 @@ WINDOW = re.compile(r"(%[\w$.#-]++)\[(%[\w$.#-]++)(?: for (%[\w$.#-]++))?\]", re
 BOUND = re.compile(r"(%[\w$.#-]++) as (%[\w$.#-]++): !stream\.resource<[^>]*+>(?:\{(%[\w$.#-]++)\})?", re.ASCII)
 ELEMENT = re.compile(r": (?:i|f|bf|u|si|ui)(\d{1,3})\b|-> (?:i|f|bf|u|si|ui)(\d{1,3})\b", re.ASCII)
 UNKNOWN = "a window at an offset that is not a constant counts as all of its slice or resource, part of which stays"
-REGIONS = "a concurrent region counts as one step"
+REGIONS = "a concurrent region in a branch, or with commands in parts of a slice, counts as one step"
 
 
 @dataclass
@@ -35,6 +39,27 @@ class _Region:
     results: list[str] = field(default_factory=list)
 
 
+class _Command(NamedTuple):
+    """A command of a concurrent region: its label, line and accesses, and the concurrent regions around it."""
+
+    label: str
+    line: int
+    accesses: list[SliceAccess]
+
+    @property
+    def path(self) -> RegionPath:
+        """The concurrent regions around it, which are those of its accesses."""
+        return self.accesses[0].path
+
+
+@dataclass
+class _Thread:
+    """Commands in their order: their lane, and for each lane the last step that has ended before the next command."""
+
+    lane: str
+    ended: dict[str, int]
+
+
 class FunctionCommands(FunctionMemory):
     """A function's executes: the regions that are open, and the accesses of the step at hand."""
 
@@ -44,6 +69,9 @@ class FunctionCommands(FunctionMemory):
         self.regions = 0
         self.current = NEVER
         self.accesses: list[SliceAccess] = []
+        self.commands: list[_Command] = []
+        """The commands so far of the outermost concurrent region that is open."""
+        self.free_lanes: list[str] = []
         self.unordered: set[int] = set()
         self.either: set[int] = set()
         """The cells that may be written, since the name that is written may be one of several."""
@@ -113,8 +141,6 @@ class FunctionCommands(FunctionMemory):
         if op in ("stream.cmd.concurrent", "stream.cmd.serial") and text.endswith("{"):
             self.source.check_depth(len(self.open))
             self.enter(op.rpartition(".")[2])
-            if op == "stream.cmd.concurrent":
-                self.dump.approximations[REGIONS] = None
             return
         if op in ("stream.cmd.dispatch", "stream.cmd.collective") or op.startswith("stream.cmd.collective<"):
             if not text.endswith("{"):
@@ -160,9 +186,91 @@ class FunctionCommands(FunctionMemory):
         self.open.append(_Region(kind, number=self.regions))
 
     def leave(self) -> None:
-        """End a region or command. If no open region is concurrent, its accesses are a step."""
-        if not any(region.kind == "concurrent" for region in self.open):
+        """End a region or command. If no open region is concurrent, its accesses are a step, or several."""
+        if any(region.kind == "concurrent" for region in self.open):
+            if self.accesses:
+                self.commands.append(_Command(self.label, self.line, self.accesses))
+                self.accesses = []
+        elif self.commands:
+            self.region_ended()
+        else:
             self.step()
+
+    def region_ended(self) -> None:
+        """State the steps of the outermost concurrent region. spec: FP9.5, FP9.14"""
+        commands, self.commands = self.commands, []
+        if self.memory.is_branching or self.is_in_parts(commands):
+            self.dump.approximations[REGIONS] = None
+            self.accesses = [access for command in commands for access in command.accesses]
+            self.step()
+            return
+        memory = self.memory
+        last, line, unordered, either = memory.last_on_main, self.line, self.unordered, self.either
+        ended = {memory.steps[number].lane: number for number in memory.after}
+        ended |= {} if last is None else {"": last}
+        main = _Thread("", ended)
+
+        def state(command: _Command, thread: _Thread) -> None:
+            cells = {access.cell for access in command.accesses}
+            self.label, self.line, self.accesses = command.label, command.line, command.accesses
+            self.unordered, self.either = unordered & cells, either & cells
+            count = len(memory.steps)
+            memory.lane, memory.after = thread.lane, _steps_on_others(thread)
+            self.step()
+            if len(memory.steps) > count:
+                thread.ended = {thread.lane: len(memory.steps) - 1}
+
+        self.run_commands(commands, 0, main, state)
+        self.line, memory.lane, memory.after = line, "", _steps_on_others(main)
+
+    def run_commands(
+        self, commands: list[_Command], depth: int, thread: _Thread, state: Callable[[_Command, _Thread], None]
+    ) -> None:
+        """Run commands that have `depth` concurrent regions around them in common. spec: FP9.14"""
+        k = 0
+        while k < len(commands):
+            path = commands[k].path
+            if len(path) == depth:
+                state(commands[k], thread)
+                k += 1
+                continue
+            children: dict[int, list[_Command]] = {}
+            while k < len(commands) and commands[k].path[depth : depth + 1] and (
+                commands[k].path[depth][0] == path[depth][0]
+            ):  # fmt: skip
+                children.setdefault(commands[k].path[depth][1], []).append(commands[k])
+                k += 1
+            threads: list[_Thread] = []
+            for group in children.values():
+                lane = self.take_lane() if threads else thread.lane
+                threads.append(_Thread(lane, dict(thread.ended)))
+                self.run_commands(group, depth + 1, threads[-1], state)
+            self.free_lanes += [each.lane for each in threads[:0:-1]]
+            merged: dict[str, int] = {}
+            for each in threads:
+                for lane, number in each.ended.items():
+                    merged[lane] = max(number, merged.get(lane, number))
+            thread.ended = merged
+
+    def take_lane(self) -> str:
+        """Return a lane for a child of a concurrent region."""
+        if self.free_lanes:
+            return self.free_lanes.pop()
+        self.dump.lanes += 1
+        self.source.count_work(self.dump.lanes)
+        return f"concurrent/{self.dump.lanes}"
+
+    def is_in_parts(self, commands: list[_Command]) -> bool:
+        """Decide whether commands that may run at once use different parts of a slice that one of them writes."""
+        of: dict[int, list[SliceAccess]] = {}
+        for access in (access for command in commands for access in command.accesses if access.start < access.end):
+            of.setdefault(access.cell, []).append(access)
+        return any(
+            len({access.path for access in found}) > 1
+            and any(access.writes for access in found)
+            and len({(access.start, access.end) for access in found}) > 1
+            for found in of.values()
+        )
 
     def executed(self, results: list[str]) -> None:
         """End an execute, at a point in time after the executes that it awaits."""
@@ -241,3 +349,8 @@ class FunctionCommands(FunctionMemory):
                 writes.append(cell)
         if reads or writes:
             self.memory.step(self.label, (DOMAIN, self.label), reads, writes)
+
+
+def _steps_on_others(thread: _Thread) -> tuple[int, ...]:
+    """Return the steps of other lanes that the next command of a thread waits for."""
+    return tuple(number for lane, number in thread.ended.items() if lane != thread.lane)

@@ -38,6 +38,8 @@ class DumpState:
         self.assumed: dict[str, None] = {WHOLE: None}
         self.approximations: dict[str, None] = {}
         self.prefix = ""
+        self.lanes = 0
+        """The lanes so far."""
 
 
 class FunctionMemory(FunctionText):

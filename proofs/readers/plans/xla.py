@@ -16,7 +16,8 @@ assignment states, and lives from its definition to its last use *in the program
   conditional. If a branch is given bytes that a branch before has overwritten, they are written anew before it: a run
   has one of them, which begins with the values from before the conditional. All that is read after it must be whole in
   spite of all branches.
-- An operation that is started may read and write until its done.
+- An operation that is started is a step on a stream of its own, for which its done waits: it may read and write until
+  then. Without such operations the plan has no streams.
 
 spec: FP4.1 to FP4.16
 """
@@ -24,7 +25,6 @@ spec: FP4.1 to FP4.16
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from proofs.readers.plans.foreign_plan import ForeignPlan
 from proofs.readers.plans.hlo import parse
@@ -56,14 +56,6 @@ ITERATIONS = 2
 TWO_ITERATIONS = "two iterations of a loop represent all: a third one finds what the second one found"
 DONATED = "the caller donates the parameters that the module's title names as aliased or donated"
 READS_FIRST = "a kernel reads all that its results at an index are computed from before it writes any of them there"
-UNTIL_DONE = "what is started is read and written until it is done"
-
-
-class _Pending(NamedTuple):
-    """An operation that was started and is not done: the rows that it may still read, and those it may still write."""
-
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
 
 
 def schedule_of(path: str) -> str:
@@ -125,9 +117,12 @@ class _Flattening(Rows):
                     donated += [self.building.tensors[row].name] if is_donated else []
             parameters.append(binding)
         # Parameters come before all other instructions, so that one that is never read is gone when the first runs.
-        self.building.step(f"parameters of {entry.name}", (DOMAIN, "parameter"), (), ())
+        self.add_step(f"parameters of {entry.name}", (DOMAIN, "parameter"), (), ())
         root = self.merge_equal_tables(self.lay_out(entry, parameters, "", 0))
         self.return_results(entry, root, parameters)
+        if not self.lanes.names:
+            steps = self.building.steps
+            steps[:] = [step._replace(stream="") for step in steps]
         try:
             plan = Plan(self.building.allocation())
         except MisplacedTensor as error:  # a slice beyond 64 bits
@@ -148,12 +143,11 @@ class _Flattening(Rows):
         assumptions = [TWO_ITERATIONS] if "while" in self.ops else []
         assumptions += [DONATED] if donated else []
         assumptions += [READS_FIRST] if self.is_shown else []
-        approximations = (UNTIL_DONE,) if any(is_start(op) for op in self.ops) else ()
         for one, other in find_shared_by_threads(self.assignment):
             text = f"{one} and {other} are in the same bytes of a thread, and computations of kernels are not laid out"
             self.undecided[UndecidedConstruct("thread-local allocation", text)] = None
         return Reading(
-            "XLA buffer assignment", ACCESSES_WORKED_OUT, tuple(assumptions), outside, approximations, donated,
+            "XLA buffer assignment", ACCESSES_WORKED_OUT, tuple(assumptions), outside, donated=donated,
             denied=self.denied, undecided=tuple(self.undecided), exits=self.exits,
         )  # fmt: skip
 
@@ -191,7 +185,7 @@ class _Flattening(Rows):
                 self.building.tensors.append(StatedTensor(f"{memory.name} given back", memory.capacity, arena, 0))
                 freed.append(len(self.building.tensors) - 1)
         if freed:
-            self.building.step("temporary memory is given back", (DOMAIN, "free"), (), freed)
+            self.add_step("temporary memory is given back", (DOMAIN, "free"), (), freed)
         for row in result.values():
             tensor = self.building.tensors[row]
             self.building.tensors[row] = tensor._replace(flags=tensor.flags | IS_OUTPUT | IS_RETURNED)
@@ -202,7 +196,7 @@ class _Flattening(Rows):
         """Lay out a computation whose parameters are bound, and return the rows of its root. spec: FP4.4"""
         self.source.check_depth(depth, f"line {computation.line}")
         env: dict[str, Binding] = {}
-        pending: dict[str, _Pending] = {}
+        pending: dict[str, str] = {}
         for each in computation.instructions:
             self.source.count_work(6 + len(each.operands), f"line {each.line}")
             self.ops.add(each.op)
@@ -214,7 +208,7 @@ class _Flattening(Rows):
             elif each.op in ("while", "conditional", "call"):
                 env[each.name] = self.lay_out_control(each, operands, prefix, depth)
             elif is_start(each.op):
-                env[each.name], pending[each.name] = self.lay_out_start(computation, each, operands, prefix, depth)
+                env[each.name], pending[each.name] = self.lay_out_start(each, computation, operands, prefix, depth)
             elif each.op.endswith(("-done", "-update")):
                 env[each.name] = self.lay_out_done(each, operands[0], prefix, pending)
             else:
@@ -400,11 +394,13 @@ class _Flattening(Rows):
         return self.constants[each.name]
 
     def lay_out_start(
-        self, computation: Computation, each: Instruction, operands: list[Binding], prefix: str, depth: int
-    ) -> tuple[Binding, _Pending]:
-        """Lay out an operation that begins here and may go on until its done. spec: FP4.7"""
+        self, each: Instruction, computation: Computation, operands: list[Binding], prefix: str, depth: int
+    ) -> tuple[Binding, str]:
+        """Lay out an operation that begins here and may go on until its done, and return its lane. spec: FP4.7"""
+        issuer, first = self.stream, len(self.building.steps)
+        self.stream = self.lanes.take(issuer)
+        self.source.count_work(len(self.lanes.names), f"line {each.line}")
         parts: dict[Index, int] = {}
-        first = len(self.building.steps)
         if "calls" in each.called:
             result = self.lay_out(self.callee(each, "calls"), operands, f"{prefix}{each.name}/", depth + 1)
             parts |= {(1, *index): row for index, row in result.items()}
@@ -417,26 +413,23 @@ class _Flattening(Rows):
             parts |= {(0, k, *index): row for k, operand in enumerate(operands) for index, row in operand.items()}
         parts = {index: row for index, row in parts.items() if (each.name, index) not in self.slices}
         made = self.compute(computation, each, operands, prefix, [leaf for leaf in each.shape if leaf.at not in parts])
-        accesses = [step.access for step in self.building.steps[first:]]
-        written = dict.fromkeys(row for access in accesses for row in access.writes)
-        tensors = self.building.tensors
-        gone = {tensors[row].of for row in written if tensors[row].shares is Shares.IN_PLACE}
-        pending = _Pending(
-            tuple(dict.fromkeys(row for access in accesses for row in access.reads if row not in gone)),
-            tuple(row for row in written if tensors[row].shares is not Shares.VIEW and row not in gone),
-        )
-        return {**parts, **made}, pending
+        lane, self.stream = self.stream, issuer
+        # All steps so far of the stream that issues it happen before it. A computation that starts has at least one.
+        begun = self.building.steps[first]
+        after = {*begun.after, *((self.last[issuer],) if issuer in self.last else ())}
+        self.building.steps[first] = begun._replace(after=tuple(sorted(after)))
+        return {**parts, **made}, lane
 
-    def lay_out_done(self, each: Instruction, started: Binding, prefix: str, pending: dict[str, _Pending]) -> Binding:
-        """End an operation that was started: all of it was read and written until now. spec: FP4.7"""
+    def lay_out_done(self, each: Instruction, started: Binding, prefix: str, pending: dict[str, str]) -> Binding:
+        """End an operation that was started: the stream waits for it here. spec: FP4.7"""
         name = each.operands[0]
         if name not in pending:
             raise self.refuse(f"{each.name} ends what does not start in its computation", each)
-        open_ = pending.pop(name)
+        lane = pending.pop(name)
         if each.op.endswith("-update"):
-            pending[each.name] = open_
+            pending[each.name] = lane
             return self.pass_on(each, started, prefix)
-        self.step(each, prefix, (*open_.reads, *open_.writes), open_.writes, changes=open_.writes)
+        self.wait(each, prefix, lane)
         if each.op in ("copy-done", "recv-done"):
             result = {index[1:]: row for index, row in started.items() if index[:1] == (0,)}
             result = {(0, *index): row for index, row in result.items()} if each.op == "recv-done" else result

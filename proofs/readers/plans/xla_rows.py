@@ -6,7 +6,7 @@ spec: FP4.3, FP4.4, FP4.11
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from proofs.readers.plans.foreign_plan import FreshNames
 from proofs.readers.plans.hlo_module import Instruction
@@ -15,11 +15,14 @@ from proofs.readers.plans.xla_buffers import BOTH, Assignment, Key
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.source import NAME_PER_VISIT, Source
+from tmmu.core.streams import WAIT, Lanes
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.plans.building import AllocationBuilder, StatedTensor
 from tmmu.plans.columns import IS_INPUT
 
 DOMAIN = "xla"
+COMPUTE = "compute"
+"""The stream of the instructions of the module, if it starts asynchronous operations."""
 
 Binding = Mapping[Index, int]
 """The rows of the tensors that hold a result, by place in it. A part without bytes has no row."""
@@ -39,6 +42,11 @@ class Rows:
         self.met: set[Key] = set()
         self.tables: dict[int, tuple[tuple[Index, tuple[int, int, int]], ...]] = {}
         """The places that the table of each tuple holds, by index."""
+        self.lanes = Lanes()
+        self.stream = COMPUTE
+        """The stream of the steps that are being stated."""
+        self.last: dict[str, int] = {}
+        """The last step so far of each stream."""
 
     def make(
         self, each: Instruction, leaf: Leaf, prefix: str, *, role: Role = Role.ACTIVATION, is_needed: bool = True,
@@ -82,7 +90,23 @@ class Rows:
             tuple(row for row in dict.fromkeys(rows) if row != ABSENT) for rows in (reads, writes, changes)
         )
         self.source.count_work(2 + len(reads) + len(writes) + len(name) // NAME_PER_VISIT, f"line {each.line}")
-        self.building.step(name, (DOMAIN, each.op), reads, writes, changes)
+        self.add_step(name, (DOMAIN, each.op), reads, writes, changes)
+
+    def add_step(
+        self, name: str, op: tuple[str, str], reads: Sequence[int], writes: Sequence[int],
+        changes: Sequence[int] = (), after: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """Add a step to the current stream, to begin when the steps `after` have ended."""
+        self.building.step(name, op, reads, writes, changes)
+        self.building.place_on_stream(self.stream, after)
+        self.last[self.stream] = len(self.building.steps) - 1
+
+    def wait(self, each: Instruction, prefix: str, lane: str) -> None:
+        """State the step at which the operation of a lane has ended. spec: FP4.7, X5.8"""
+        name = self.step_names(f"{prefix}{each.name}")
+        self.source.count_work(2 + len(name) // NAME_PER_VISIT, f"line {each.line}")
+        self.add_step(name, WAIT, (), (), after=[self.last[lane]])
+        self.lanes.give_back(lane, self.stream)
 
     def pass_on(
         self, each: Instruction, parts: Binding, prefix: str, also: Iterable[int] = (), *,
