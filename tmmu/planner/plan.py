@@ -259,7 +259,7 @@ def _usage(problem: AllocationProblem, allocation: Allocation, found: Solution) 
         antichain = None
         if problem.order is not None:
             shown = sorted(found.slots.antichains[a])
-            minimal = opened == len(shown) > 0 and program.is_antichain_of_plan(allocation, shown)
+            minimal = opened == len(shown) > 0 and not joined and program.is_antichain_of_plan(allocation, shown)
             antichain = tuple(shown) if minimal else None
         fullest = int(count.argmax())  # the first step that has the most
         result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal, antichain))
