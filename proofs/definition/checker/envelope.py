@@ -57,6 +57,7 @@ def _prefix_sums(plan: Plan) -> Iterator[Violation]:
     s, t, slots, end = plan.allocation.storages, plan.allocation.tensors, plan.slots, [0] * len(plan.allocation.arenas)
     offsets = []
     for a, size, alignment in zip(slots.arena.tolist(), slots.bytes.tolist(), slots.alignment.tolist(), strict=True):
+        alignment = max(1, alignment)  # an alignment of 0 is a false claim on its slot, which is reported there
         offsets.append(-(-end[a] // alignment) * alignment)
         end[a] = offsets[-1] + size
     expected_offsets = np.array(offsets, object)[slots.of]
