@@ -41,7 +41,7 @@ def graph_of(joint: Joint, arenas: tuple[ArenaConfiguration, ...]) -> OnnxGraph:
     """The program's view of a joint graph without bodies: only arenas that reuse count. O(nodes + accesses)."""
     model = joint.model
     run = build_program(model)
-    alias = aliasing.form_storages(run, liveness.analyze(run, "backward"), arenas, "backward", in_place=False)
+    alias = aliasing.form_storages(run, liveness.analyze(run, "backward"), arenas, "backward", aliasing.NONE_IN_PLACE)
     storages = alias.storages
     counted = [arenas[a].reuse for a in storages.preferred]
     number: dict[int, int] = {}

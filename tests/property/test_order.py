@@ -112,7 +112,7 @@ def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bo
     """The search's idea of what is alive is that of the planner, but for what is always alive; also part by part."""
     run = build_program(model)
     live = liveness.analyze(run, "inference")
-    alias = aliasing.form_storages(run, live, ONE, "inference", False)
+    alias = aliasing.form_storages(run, live, ONE, "inference", aliasing.NONE_IN_PLACE)
     ((_, graph),) = build_graphs(run, live, alias, frozenset((0,)), "inference", False)
     given_order = list(range(len(model.nodes)))
     constants = {

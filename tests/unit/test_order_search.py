@@ -37,7 +37,7 @@ def graph_of(
 ) -> OrderGraph:
     run = build_program(model)
     live = liveness.analyze(run, mode)
-    alias = aliasing.form_storages(run, live, DEFAULT, mode, False)
+    alias = aliasing.form_storages(run, live, DEFAULT, mode, aliasing.NONE_IN_PLACE)
     return build_graphs(run, live, alias, weighed, mode, in_place)[body][1]
 
 

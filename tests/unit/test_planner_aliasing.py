@@ -16,7 +16,7 @@ from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.ir.program import build_program
-from tmmu.planner.aliasing import Aliasing, form_storages
+from tmmu.planner.aliasing import Aliasing, InPlaceRules, form_storages
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.fixed import fixed_offsets
 from tmmu.planner.liveness import analyze
@@ -54,7 +54,7 @@ def formed(
     staying = fixed_offsets(run.tensors, {}, partly=False)
     streams = state_streams(run)
     order = None if streams is None else streams.order()
-    alias = form_storages(run, analyze(run, mode), arenas, mode, in_place, fixed=staying, order=order)
+    alias = form_storages(run, analyze(run, mode), arenas, mode, InPlaceRules(in_place), fixed=staying, order=order)
     return Formed(alias, {tensor.name: t for t, tensor in enumerate(run.tensors)})
 
 

@@ -71,8 +71,6 @@ class BatchLoop:
     ) -> None:
         self.target, self.name, self.plan, self.donated = target, name, plan, frozenset(donated)
         self.sizes, self.computing, self.address_token = sizes, computing, address_token
-        self.needed = 0
-        """The most bytes that a batch takes, as estimated before it."""
         self.make = None if computing.kernels == "hash" else computing.node_kernel()
         self.known: dict[tuple[int, ...], Runnable] = {}
 
@@ -145,7 +143,7 @@ class BatchLoop:
         key = tuple(shape.values())
         if key not in self.known:
             program = PlanProgram(at_shape(self.plan, shape), self.donated)
-            self.needed = max(self.needed, check_memory(program))
+            check_memory(program)
             self.known[key] = Runnable(program) if is_plan(self.target) else self.bound(program)
         return self.known[key]
 

@@ -29,9 +29,10 @@ class StreamOrder(NamedTuple):
 
 
 class Lanes:
-    """The streams of asynchronous operations, `async/0` and so on, each for one operation at a time. spec: X5.8"""
+    """Streams for one operation at a time, such as asynchronous ones: `async/0` and so on. spec: X5.8"""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = LANE) -> None:
+        self.kind = kind
         self.names: set[str] = set()
         self._free: dict[str, list[str]] = {}
 
@@ -39,7 +40,7 @@ class Lanes:
         """Return a lane for an operation that a stream issues, other than the streams of the names `others`."""
         free = self._free.get(stream)
         lane = free.pop() if free else next(
-            name for name in (f"{LANE}/{k}" for k in count(len(self.names))) if name not in others
+            name for name in (f"{self.kind}/{k}" for k in count(len(self.names))) if name not in others
         )  # fmt: skip
         self.names.add(lane)
         return lane

@@ -127,10 +127,10 @@ def _last_on_streams(program: ModelProgram, order: StepOrder) -> list[dict[int, 
 
 
 class InPlaceRules(NamedTuple):
-    """The results that may take an operand's bytes, and which operand's: of a plan set.
+    """The results that may take an operand's bytes, and which operand's.
 
     `allowed` is False for layouts that place every result separately. `first` are operands whose bytes a result takes
-    rather than those of another operand. `apart` are results that take no operand's bytes.
+    rather than those of another operand, and `apart` results that take no operand's bytes: both are of plan sets.
     """
 
     allowed: bool = True
@@ -140,6 +140,7 @@ class InPlaceRules(NamedTuple):
 
 ANY_IN_PLACE = InPlaceRules()
 """Each result may take an operand's bytes, and the first operand is preferred."""
+NONE_IN_PLACE = InPlaceRules(allowed=False)
 
 
 def form_storages(
@@ -147,16 +148,16 @@ def form_storages(
     live: Liveness,
     arenas: tuple[ArenaConfiguration, ...],
     mode: str,
-    in_place: bool | InPlaceRules = True,
+    rules: InPlaceRules = ANY_IN_PLACE,
     policy: ArenaPolicy = ANYWHERE,
     fixed: Mapping[int, RequestedPlace] | None = None,
     order: StepOrder | None = None,
 ) -> Aliasing:
     """Form the storages, in order of their first member, and record what shares bytes. O(tensors + accesses + hints).
 
-    `in_place` as a Boolean is `InPlaceRules.allowed`. `fixed` maps tensors to the places at which they
-    must begin. `order` is the order of steps that have several streams. Raises INVALID_IR for an alias group that spans
-    arenas, and for two tensors that must not alias but do; also the errors of `add_fixed`.
+    `fixed` maps tensors to the places at which they must begin. `order` is the order of steps that have several
+    streams. Raises INVALID_IR for an alias group that spans arenas, and for two tensors that must not alias but do;
+    also the errors of `add_fixed`.
     """
     fixed = fixed or {}
     tensors, model = program.tensors, program.model
@@ -177,7 +178,6 @@ def form_storages(
                 place="must_not_alias",
                 fix="drop one of the two",
             )
-    rules = in_place if isinstance(in_place, InPlaceRules) else InPlaceRules(in_place)
     window, refused = _decide_hints(program, arena, classes, shares, of, rules, fixed)
     shared = _number_storages(classes, window)
     problem = _build_storages(program, live, arena, shared, arenas, policy)

@@ -71,7 +71,6 @@ class FunctionCommands(FunctionMemory):
         self.accesses: list[SliceAccess] = []
         self.commands: list[_Command] = []
         """The commands so far of the outermost concurrent region that is open."""
-        self.free_lanes: list[str] = []
         self.unordered: set[int] = set()
         self.either: set[int] = set()
         """The cells that may be written, since the name that is written may be one of several."""
@@ -245,7 +244,8 @@ class FunctionCommands(FunctionMemory):
                 lane = self.take_lane() if threads else thread.lane
                 threads.append(_Thread(lane, dict(thread.ended)))
                 self.run_commands(group, depth + 1, threads[-1], state)
-            self.free_lanes += [each.lane for each in threads[:0:-1]]
+            for each in threads[:0:-1]:
+                self.dump.lanes.give_back(each.lane, "")
             merged: dict[str, int] = {}
             for each in threads:
                 for lane, number in each.ended.items():
@@ -254,11 +254,9 @@ class FunctionCommands(FunctionMemory):
 
     def take_lane(self) -> str:
         """Return a lane for a child of a concurrent region."""
-        if self.free_lanes:
-            return self.free_lanes.pop()
-        self.dump.lanes += 1
-        self.source.count_work(self.dump.lanes)
-        return f"concurrent/{self.dump.lanes}"
+        lane = self.dump.lanes.take("")
+        self.source.count_work(len(self.dump.lanes.names))
+        return lane
 
     def is_in_parts(self, commands: list[_Command]) -> bool:
         """Decide whether commands that may run at once use different parts of a slice that one of them writes."""

@@ -20,6 +20,7 @@ from proofs.readers.plans.iree_values import (
     in_order,
 )
 from tmmu.core.source import Source
+from tmmu.core.streams import Lanes
 from tmmu.core.vocabulary import UINT64_END, Role
 
 DOMAIN = "iree"
@@ -38,8 +39,7 @@ class DumpState:
         self.assumed: dict[str, None] = {WHOLE: None}
         self.approximations: dict[str, None] = {}
         self.prefix = ""
-        self.lanes = 0
-        """The lanes so far."""
+        self.lanes = Lanes("concurrent")
 
 
 class FunctionMemory(FunctionText):

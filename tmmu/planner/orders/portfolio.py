@@ -78,8 +78,8 @@ def measure_peaks(
     model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
 ) -> list[int]:
     """Return the peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
-    run = build_program(model)
-    problem = aliasing.form_storages(run, liveness.analyze(run, mode), arenas, mode, in_place, policy).storages
+    run, rules = build_program(model), aliasing.InPlaceRules(in_place)
+    problem = aliasing.form_storages(run, liveness.analyze(run, mode), arenas, mode, rules, policy).storages
     return [max(problem.live_bytes(members)) for members in problem.members(problem.preferred)]
 
 
@@ -95,7 +95,7 @@ def _reorder(
     """Reorder the main graph, or all other bodies (`inner`). Returns `model` itself if no order is better."""
     run: ModelProgram = build_program(model)
     live = liveness.analyze(run, mode)
-    alias = aliasing.form_storages(run, live, arenas, mode, False, policy)
+    alias = aliasing.form_storages(run, live, arenas, mode, aliasing.NONE_IN_PLACE, policy)
     made = build_graphs(run, live, alias, weighed, mode, hinted)
     order = [
         [nodes[i] for i in lower_peak(graph)] if nodes and inner == (b != MAIN) else nodes

@@ -254,7 +254,8 @@ def _build_space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: A
         return None
     bit = {root: 1 << k for k, root in enumerate(roots)}
     run = build_program(model)
-    alias = aliasing.form_storages(run, liveness.analyze(run, "backward"), arenas, "backward", False, policy)
+    live = liveness.analyze(run, "backward")
+    alias = aliasing.form_storages(run, live, arenas, "backward", aliasing.NONE_IN_PLACE, policy)
     storages, arena = alias.storages, alias.storages.preferred
     ours = {alias.storage[root] for root in roots}
     at, before = [0] * len(model.nodes), [0] * len(model.nodes)
