@@ -326,6 +326,16 @@ def test_an_offset_that_follows_from_no_slot_is_refuted() -> None:
         assert violation.field in ("provenance.layout", "provenance.fixed")
 
 
+def test_a_slot_of_a_symbolic_plan_that_claims_no_alignment_is_refuted(tmp_path: Path) -> None:
+    """It ended with a division by 0. spec: R6.15, RE3.7"""
+    found = two_slots(symbolic=True)
+    slots = replace(found.slots, alignment=np.zeros_like(found.slots.alignment))
+    path = tmp_path / "p.cbor"
+    file.save(replace(found, claims=replace(found.claims, slots=slots)), str(path))
+    result = CliRunner().invoke(command, [str(path), "--format", "json"])
+    assert json.loads(result.output)["files"][0]["verdict"] == "REFUTED"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from proofs.proving.smt import descent, totality
 from proofs.proving.smt.expressions import parse_one
-from proofs.proving.smt.sorts import IllSorted, read_signature, sort_of
+from proofs.proving.smt.sorts import OF_REALS, IllSorted, read_signature, sort_of
 
 DECLARED = """(declare-sort S 0)(declare-datatypes ((P 0)) (((up) (down))))(declare-const s S)(declare-const p P)
 (declare-const x Int)(declare-const w (_ BitVec 8))(declare-fun f (S Int) Bool)(define-fun two ((k Int)) Int (* 2 k))"""
@@ -100,3 +100,13 @@ def test_a_file_of_lemmas_has_only_definitions_with_one_value() -> None:
     text = "(declare-datatypes ((L 0)) (((nil) (cell (head Int) (tail L)))))(define-fun first ((l L)) Int (head l))"
     with pytest.raises(totality.Open, match="first"):
         totality.check_total(descent.check_definitions(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["(declare-fun {} (Int) Int)", "(declare-const {} Int)", "(define-fun {} ((k Int)) Int k)"]
+)
+@pytest.mark.parametrize("name", sorted(OF_REALS))
+def test_a_function_that_the_solver_has_beside_smt_lib_cannot_be_declared(name: str, text: str) -> None:
+    """Z3 would read its own: `(< (sin x) 2)` was proved of any function `sin`. spec: V4.16"""
+    with pytest.raises(IllSorted, match=f"{name} is defined already"):
+        read_signature(text.format(name))

@@ -23,9 +23,15 @@ OF_WORDS = frozenset({"bvand", "bvor", "bvadd", "bvsub", "bvshl", "bvurem"})
 WORD_COMPARISONS = frozenset({"bvult", "bvule", "bvugt", "bvuge"})
 EXACTLY = frozenset({"not", "div", "mod"})
 """Functions that take no more arguments than the least number."""
+OF_REALS = frozenset({
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "arctan2",
+    "exp", "ln", "log",
+})  # fmt: skip
+"""Functions that Z3 has beside SMT-LIB's. It accepts a declaration of one without a word, and then reads its own."""
 BUILT_IN = frozenset({
     *OF_TRUTH, *OF_INTEGERS, *COMPARISONS, *OF_WORDS, *WORD_COMPARISONS, *QUANTIFIERS, "=", "distinct", "ite", "bvnot",
     "let", "true", "false", "_", "is", "as", "!", "match", INT, BOOL,
+    *OF_REALS,
 })  # fmt: skip
 """Names that no text may declare or bind."""
 _NUMERAL = re.compile(r"0|[1-9][0-9]*")
