@@ -52,7 +52,7 @@ from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Plan
 
-if TYPE_CHECKING:  # what is about several plans, and other formats than text, is loaded where it is asked for
+if TYPE_CHECKING:  # modules for several plans and for other formats than text are loaded at first use
     from proofs.verify.ranks import Member
     from proofs.verify.sets import JudgedPlan
     from tmmu.plans.sets import PlanSet

@@ -18,7 +18,7 @@ from tmmu.core.flags import LINKED, UNREADABLE, SkippedFile
 from tmmu.core.output import count_noun, escape_line, list_names
 from tmmu.plans import failed_models
 
-if TYPE_CHECKING:  # most folders are no plan sets
+if TYPE_CHECKING:  # most folders are not plan sets
     from tmmu.plans.sets import PlanSet
 
 LISTED = 8

@@ -32,7 +32,9 @@ def objections(text: str) -> list[str]:
     wrong = [f"{name} has no row" for name in {o.value for o in Obligation} - listed]
     wrong += [f"{name} is not a theorem" for name in named - THEOREMS]
     wrong += [f"the theorem {name} is not named" for name in THEOREMS - named]
-    return wrong + [f"{row[0]} is inside, and no theorem is named" for row in found if row[1].startswith("yes") and not row[2]]
+    return wrong + [
+        f"{row[0]} is inside, and no theorem is named" for row in found if row[1].startswith("yes") and not row[2]
+    ]
 
 
 @pytest.mark.checkout

@@ -128,7 +128,7 @@ class SolverProcess:
             late.set()
             children.release(process)
 
-        # Reading and writing block. Killing the child and what it started, which may hold the pipe, ends both.
+        # Reading and writing block. Both end when the child is killed, with its own children, which may hold the pipe.
         timer = threading.Timer(left_s, give_up)
         timer.start()
         try:

@@ -1,9 +1,9 @@
 """The commands of an execute in IREE's dumps, and the other uses of slices: files that are read, and the host.
 
-Children of a concurrent region are on streams of their own. They begin after all that is before the region, and what is
-behind it waits for them. In branches, and if commands at once use different parts of a slice that one of them writes, a
-region is one step. If two of its commands touch the same bytes at once and one writes, that step writes over the bytes
-that it uses, which is refuted. spec: FP9.4, FP9.5, FP9.8, FP9.14
+Each child of a concurrent region is on a separate stream. It begins after all commands before the region, and the
+commands behind the region wait for it. In branches, and if commands at once use different parts of a slice that one of
+them writes, a region is one step. If two of its commands touch the same bytes at once and one writes, that step writes
+over the bytes that it uses, which is refuted. spec: FP9.4, FP9.5, FP9.8, FP9.14
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ assignment states, and lives from its definition to its last use *in the program
   conditional. If a branch is given bytes that a branch before has overwritten, they are written anew before it: a run
   has one of them, which begins with the values from before the conditional. All that is read after it must be whole in
   spite of all branches.
-- An operation that is started is a step on a stream of its own, for which its done waits: it may read and write until
-  then. Without such operations the plan has no streams.
+- An asynchronous operation is a step on a separate stream, from its start on. Its done waits for that step, so that the
+  operation may read and write until then. Without such operations the plan has no streams.
 
 spec: FP4.1 to FP4.16
 """

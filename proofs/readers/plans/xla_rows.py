@@ -102,7 +102,7 @@ class Rows:
         self.last[self.stream] = len(self.building.steps) - 1
 
     def wait(self, each: Instruction, prefix: str, lane: str) -> None:
-        """State the step at which the operation of a lane has ended. spec: FP4.7, X5.8"""
+        """State the step that waits for the operation of a lane. spec: FP4.7, X5.8"""
         name = self.step_names(f"{prefix}{each.name}")
         self.source.count_work(2 + len(name) // NAME_PER_VISIT, f"line {each.line}")
         self.add_step(name, WAIT, (), (), after=[self.last[lane]])

@@ -1,4 +1,4 @@
-"""ExecuTorch: MemoryPlanningPass(alignment=1) places float32 elements at odd addresses, as it is told."""
+"""ExecuTorch: MemoryPlanningPass(alignment=1) places float32 elements at odd addresses, as the caller asks."""
 
 import torch
 from executorch.exir import ExecutorchBackendConfig, to_edge
