@@ -184,6 +184,7 @@ def test_lifetimes_alone_are_buffers() -> None:
         (PAIR + "step t Relu x -> y live", "6:20", "unknown word live"),
         (PAIR + "arm", "6:1", "arm without begin"),
         (PAIR + "begin i If x ->", "6:1", "begin without end"),
+        (PAIR + "\n".join(f"begin i{k} If x -> exclusive" for k in range(65)), "70:7", "nest deeper than 64"),
         (PAIR + "begin i If x -> loop exclusive", "6:22", "cannot be exclusive"),
         (PAIR + "begin i If x ->\nend s ->", "7:5", "got the end of 's'"),
         (PAIR + "begin i If x -> body i/1\narm\nend i ->", "7:1", "body 'i/1' is declared twice"),

@@ -14,7 +14,7 @@ from tmmu.core.columns import NONE, Names
 from tmmu.core.dtypes import TYPES, element_alignment
 from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
 from tmmu.core.streams import ORDER_WORDS, WAIT, StreamOrder, StreamReader, find_rows
-from tmmu.core.vocabulary import Role, Shares
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, Role, Shares
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import KEPT, AllocationBuilder, MisplacedTensor, StatedTensor, build_storages
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
@@ -211,6 +211,8 @@ class _Builder:
 
     def _begin(self, statement: TextLine, name: str) -> StreamOrder:
         """Read the beginning of a node with bodies."""
+        if self.building.depth == MAX_BODY_DEPTH:  # the gate refuses it too, after work for all pairs of open nodes
+            raise statement.refuse(f"nodes with bodies nest deeper than {MAX_BODY_DEPTH}", "write a flatter plan")
         op = parse_operator(statement.name("an operator"))
         reads, writes, changes = self._take_accesses(statement)
         words, order = {"loop": False, "exclusive": False}, StreamOrder()
