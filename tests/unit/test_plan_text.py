@@ -184,7 +184,6 @@ def test_lifetimes_alone_are_buffers() -> None:
         (PAIR + "step t Relu x -> y live", "6:20", "unknown word live"),
         (PAIR + "arm", "6:1", "arm without begin"),
         (PAIR + "begin i If x ->", "6:1", "begin without end"),
-        (PAIR + "\n".join(f"begin i{k} If x -> exclusive" for k in range(65)), "70:7", "nest deeper than 64"),
         (PAIR + "begin i If x -> loop exclusive", "6:22", "cannot be exclusive"),
         (PAIR + "begin i If x ->\nend s ->", "7:5", "got the end of 's'"),
         (PAIR + "begin i If x -> body i/1\narm\nend i ->", "7:1", "body 'i/1' is declared twice"),
@@ -249,8 +248,8 @@ def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
 
 
 @pytest.mark.parametrize("deep", [MAX_BODY_DEPTH, MAX_BODY_DEPTH + 1])
-def test_nodes_with_bodies_nest_only_so_deep(deep: int, tmp_path: Path) -> None:
-    """What is beyond is no plan, and never a verdict. spec: P1.6"""
+def test_nodes_with_bodies_nest_only_so_deep(deep: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither as text nor for the gate of all plans. spec: P1.6"""
     begins = "".join(f"begin n{k} If x ->\n" for k in range(deep))
     body = PAIR.replace("step s", f"{begins}step s") + "".join(f"end n{k} ->\n" for k in reversed(range(deep)))
     path = tmp_path / "p.plan.txt"
@@ -258,6 +257,9 @@ def test_nodes_with_bodies_nest_only_so_deep(deep: int, tmp_path: Path) -> None:
     if deep == MAX_BODY_DEPTH:
         assert len(file.load(path).plan.allocation.steps) == 2 * deep + 1
     else:
+        with pytest.raises(TmmuError, match=r"p\.plan\.txt:69:7: nodes with bodies nest deeper than 64"):
+            file.load(path)
+        monkeypatch.setattr("tmmu.plans.text.MAX_BODY_DEPTH", deep)
         with pytest.raises(TmmuError, match=f"steps.part row {MAX_BODY_DEPTH}: nodes with bodies nest deeper than 64"):
             file.load(path)
 
