@@ -14,15 +14,19 @@ from tmmu.simulator.program import PlanProgram
 def estimate_memory(program: PlanProgram) -> int:
     """Return about how many bytes a run takes: its arenas, and each tensor beside them while it lives. O(tensors).
 
-    What kernels need while they compute is not counted.
+    An arena takes no more than its storages together: a wrong plan with an address far beyond them is run for its
+    witness. The memory of kernels while they compute is not counted.
     """
+    storages, arenas = program.plan.allocation.storages, program.plan.allocation.arenas
+    together = np.bincount(storages.arena, storages.bytes.astype(np.float64), len(arenas)).astype(np.int64).tolist()
     tensors, last = program.plan.allocation.tensors, max(1, len(program.steps))
     change = np.zeros(last + 1)
     sizes = tensors.bytes.astype(np.float64)
     np.add.at(change, np.minimum(tensors.birth.astype(np.int64), last - 1), sizes)
     np.subtract.at(change, np.minimum(tensors.death.astype(np.int64), last - 1) + 1, sizes)
     beside = int(np.cumsum(change).max(initial=0))
-    return sum(metrics.compute_footprints(program.plan.allocation)) + beside
+    footprints = metrics.compute_footprints(program.plan.allocation)
+    return sum(min(ends, held) for ends, held in zip(footprints, together, strict=True)) + beside
 
 
 def check_memory(program: PlanProgram, limit: int | None = None) -> int:
