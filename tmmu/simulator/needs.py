@@ -18,7 +18,8 @@ def estimate_memory(program: PlanProgram) -> int:
     witness. The memory of kernels while they compute is not counted.
     """
     storages, arenas = program.plan.allocation.storages, program.plan.allocation.arenas
-    together: list[int] = np.bincount(storages.arena, storages.bytes.astype(np.float64), len(arenas)).astype(np.int64).tolist()
+    bytes_ = np.bincount(storages.arena, storages.bytes.astype(np.float64), len(arenas))
+    together: list[int] = bytes_.astype(np.int64).tolist()
     tensors, last = program.plan.allocation.tensors, max(1, len(program.steps))
     change = np.zeros(last + 1)
     sizes = tensors.bytes.astype(np.float64)
