@@ -1,11 +1,12 @@
 """Programs and processes end with the process that started them, whatever ends that.
 
-spec: RE2.1 to RE2.3, RE2.7 and RE2.8
+spec: RE2.1 to RE2.3, RE2.7 to RE2.9
 """
 
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import re
 import signal
@@ -132,6 +133,37 @@ def test_nothing_that_a_program_started_is_left_after_a_run(wait: str, tmp_path:
     else:
         assert children.run(command).returncode == 0
     assert has_ended(int(file.read_text()))
+
+
+def test_a_program_outlives_those_released_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has descriptors that theirs had; what was released, and is forgotten later, closes nothing. spec: RE2.9"""
+    writes, pipe = [], os.pipe
+
+    def make_pipe() -> tuple[int, int]:
+        read, write = pipe()
+        writes.append(write)
+        return read, write
+
+    monkeypatch.setattr(os, "pipe", make_pipe)
+    line = children.Lifeline()
+    line.hold()
+    earlier = children.start(["sleep", "60"], stdout=subprocess.DEVNULL)
+    children.release(earlier)
+    line.release()
+    earlier.wait()
+    later = [children.start(["sleep", "60"], stdout=subprocess.DEVNULL) for _ in range(4)]
+    try:
+        assert set(writes[:2]) <= set(writes[2:])
+        line.release()
+        children.release(earlier)
+        del earlier
+        gc.collect()
+        time.sleep(0.1)
+        assert [program.poll() for program in later] == [None] * 4
+    finally:
+        for program in later:
+            children.release(program)
+            program.wait()
 
 
 INTERRUPTED = """

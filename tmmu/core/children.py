@@ -7,7 +7,7 @@ this, and cannot take precautions. The end closes too when the program is releas
 Programs are in groups of their own, so that a terminal does not interrupt them; `end_at_interrupt` does.
 
 Only the standard library is imported: the kernel is built before anything is installed.
-spec: RE2.1 to RE2.4, RE2.7, RE2.8
+spec: RE2.1 to RE2.4, RE2.7 to RE2.9
 """
 
 from __future__ import annotations
@@ -37,19 +37,35 @@ LOOK_S = 0.5
 Stream = int | IO[bytes] | IO[str] | None
 Word = str | os.PathLike[str]
 
-_held: set[int] = set()
-"""The write ends that this process holds open."""
-_groups: weakref.WeakKeyDictionary[subprocess.Popen[bytes], int] = weakref.WeakKeyDictionary()
-"""The write end of each program, or -1."""
+
+class _WriteEnd:
+    """A write end that this process holds open. It is closed once: the system gives its number to another one then."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        _held.add(self)
+
+    def close(self) -> None:
+        """Close it, unless that is done."""
+        try:
+            _held.remove(self)
+        except KeyError:
+            return
+        with contextlib.suppress(OSError):
+            os.close(self._number)
+
+
+_held: set[_WriteEnd] = set()
+_groups: weakref.WeakKeyDictionary[subprocess.Popen[bytes], _WriteEnd] = weakref.WeakKeyDictionary()
+"""The write end of each program that was not released."""
 _is_ending = False
 
 
 def _let_go() -> None:
     """Close what a forked process has inherited: with it, programs of its parent would outlive the parent."""
     _groups.clear()
-    while _held:
-        with contextlib.suppress(OSError):
-            os.close(_held.pop())
+    for end in list(_held):
+        end.close()
 
 
 if hasattr(os, "register_at_fork"):
@@ -91,9 +107,8 @@ def start(
         raise
     finally:
         os.close(read)
-    _held.add(write)
-    _groups[process] = write
-    weakref.finalize(process, _release, write)
+    _groups[process] = end = _WriteEnd(write)
+    weakref.finalize(process, end.close)
     if _is_ending:  # it was interrupted since
         release(process)
     return process
@@ -104,7 +119,9 @@ def release(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:  # its number cannot be another's yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    _release(_groups.pop(process, -1))
+    end = _groups.pop(process, None)
+    if end is not None:
+        end.close()
 
 
 def end_at_interrupt() -> None:
@@ -122,12 +139,6 @@ def _interrupt(_number: int, _frame: object) -> None:
     for process in list(_groups):
         release(process)
     raise KeyboardInterrupt
-
-
-def _release(write: int) -> None:
-    if write in _held:
-        _held.remove(write)
-        os.close(write)
 
 
 def _kill_at_end(read: int, pid: int) -> None:
@@ -167,15 +178,17 @@ class Lifeline:
 
     def __init__(self) -> None:
         self.read, self.write = os.pipe()
+        self._end: _WriteEnd | None = None
 
     def hold(self) -> None:
         """Hold it, in the process that forked."""
         os.close(self.read)
-        _held.add(self.write)
+        self._end = _WriteEnd(self.write)
 
     def release(self) -> None:
         """Let it go, in the process that forked. The fork ends, if it still runs."""
-        _release(self.write)
+        if self._end is not None:
+            self._end.close()
 
     def depend(self) -> None:
         """End with the other process, in the fork. Descriptors other than `read` may be closed."""
