@@ -74,7 +74,7 @@ lint: style
 test test-fast test-long test-full: export PYTHONDONTWRITEBYTECODE :=
 
 # The seconds over which a test is a long one: those of tests/support/durations.json.
-LONG := 1.0
+LONG := 0.5
 DAILY = PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
 test-fast: $(VENV)/dev
