@@ -154,7 +154,7 @@ def compiles(folder: Path, names: tuple[str, ...]) -> str | None:
     """The file whose proof fails, or None where all go through."""
     for name in names:
         command = ["coqc", "-q", "-Q", ".", "Tmmu", f"{name}.v"]
-        if subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=600).returncode:
+        if subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=3600).returncode:
             return name
     return None
 
