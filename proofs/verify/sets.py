@@ -63,6 +63,8 @@ class JudgedPlan:
     verdict: Verdict
     subject: Subject | BufferSubject | None = None
     """What was proved of it: with a model, the sharing that the model shows."""
+    program_name: str = ""
+    """Its name in a file of several programs."""
 
     @property
     def of_steps(self) -> Subject:
@@ -77,8 +79,9 @@ class JudgedPlan:
         """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
         subject = self.of_steps
         stated = subject.stated
-        exits = {} if stated.reading is None else stated.reading.exits
-        return SetMember(name, self.path, stated.plan, subject.run, stated.hashes["file_digest"], exits)
+        digest, reading = stated.hashes["file_digest"], stated.reading
+        exits, state = ({}, {}) if reading is None else (reading.exits, reading.state)
+        return SetMember(name, self.path, stated.plan, subject.run, digest, exits, state)
 
     def program(self) -> JudgedProgram:
         """Return what the kernel reads of the plan. Raises `Disagreement` for lifetimes without accesses."""
@@ -137,7 +140,7 @@ def _of_names(plans: Sequence[JudgedPlan], names: SharedNames, options: Options)
     """Return the verdict on plans in which names are shared. Raises `Disagreement`. spec: PS4.4"""
     programs: dict[str, JudgedPlan] = {}
     for plan in plans:
-        stem = stem_of_plan(plan.path)
+        stem = plan.program_name or stem_of_plan(plan.path)
         number = 2
         name = stem
         while name in programs:
