@@ -448,6 +448,29 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
     assert verify(saved(plan_memory(KEEPING).plan, tmp_path), options).verdict == "PROVED"
 
 
+@pytest.mark.parametrize(
+    ("model", "donated", "note"),
+    [
+        (KEEPING, ("x",), "inputs-kept: donated, and so not kept: x"),
+        (CHAIN, ("x",), "inputs-kept: donated, and so not kept: x"),
+        (
+            KEEPING,
+            ("*",),
+            "required but missing: inputs-kept; all inputs are donated, so that none is kept: donate fewer",
+        ),
+        (CHAIN, ("w",), LOST),
+    ],
+)
+def test_what_is_donated_is_not_kept_and_named_where_it_is_required(
+    model: Model, donated: tuple[str, ...], note: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: Z1.6"""
+    answered(monkeypatch, [*ALL, KEPT, Outcome("must_not_alias", "PROVED", 1, 0.1)])
+    options = Options(bindings=Bindings(donated=donated), require=("inputs-kept",))
+    found = verify(saved(plan_memory(model).plan, tmp_path), options)
+    assert (found.verdict, note in found.notes) == ("UNKNOWN" if note.startswith("required") else "PROVED", True)
+
+
 def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An IR model has no attributes from which a size could be worked out. spec: V3.9"""
     answered(monkeypatch, ALL)
