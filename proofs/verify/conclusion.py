@@ -37,6 +37,8 @@ NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: NOTHING_SHARED}
 SHIFTED = "a view shows a part of its base, and without a model its first byte may depend on the shape"
 OVERLAPPED = "the theorem about every shape is about steps that run one after another"
 """Why the kernel's theorem is about the planned sizes only. spec: V6.14"""
+STATES_NOTHING = "the plan states no tensor and no step, so that nothing was checked: was all of it written?"
+"""Why a plan is not proved that breaks no rule. spec: V5.12"""
 
 
 def conclude(
@@ -74,10 +76,17 @@ def conclude(
     undecided = [] if result.reading is None else result.reading["undecided"]
     result.notes += [f"not decided: {each['text']}" for each in undecided]
     result.constructs = constructs.of_reading(result.reading)
-    if agrees and not (unproved or unasked or missing or undecided):
+    if is_empty := options.model is None and not plan.placement.storages and not _steps_of(plan):
+        result.notes.append(STATES_NOTHING)
+    if agrees and not (unproved or unasked or missing or undecided or is_empty):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options, fate)
     result.notes += _remarks(plan)
+
+
+def _steps_of(plan: Plan | BufferPlan) -> int:
+    """Return the number of steps. Lifetimes without accesses have none."""
+    return len(plan.allocation.steps) if isinstance(plan, Plan) else 0
 
 
 def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options, fate: InputFate) -> None:

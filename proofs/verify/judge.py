@@ -264,7 +264,8 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
 
         theory = installed.find_theory()
         if theory is not None:
-            coq_file.write_coq_file(into, result.file, subject.context, digest, theory)
+            is_translated = stated.is_text or stated.reading is not None
+            coq_file.write_coq_file(into, result.file, subject.context, digest, theory, is_translated=is_translated)
 
 
 def _has_windows(subject: Subject) -> bool:

@@ -449,6 +449,22 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize(
+    ("body", "verdict"),
+    [("", "UNKNOWN"), ("arena a 8\n", "UNKNOWN"), ("arena a 8\ntensor x 8 a 0 input output\n", "PROVED")],
+)
+def test_a_plan_that_states_nothing_is_not_proved(
+    body: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What should have printed it may have printed its first line only. spec: V5.12"""
+    answered(monkeypatch, [*ALL, KEPT])
+    (tmp_path / "p.plan.txt").write_text(f"tmmu-plan-text 1\n{body}")
+    found = verify(str(tmp_path / "p.plan.txt"))
+    assert (found.verdict, "the plan states no tensor and no step" in "".join(found.notes)) == (
+        verdict, verdict == "UNKNOWN",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("model", "donated", "note"),
     [
         (KEEPING, ("x",), "inputs-kept: donated, and so not kept: x"),
