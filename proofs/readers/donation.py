@@ -1,7 +1,8 @@
 """Read what the user donates: `--donate` takes names of the caller's tensors, and patterns whose `*` is any text.
 
 A name or a pattern that fits nothing is the user's mistake. One rank of a sharded model has only the tensors of its
-stage, so that there each must fit something in one of the given plans. spec: C1.6, V5.5
+stage, so that there each must fit something in one of the given plans. So it is for the programs of a set, in which
+`PROGRAM:NAME` donates the tensor of one program only. spec: C1.6, PS4.9, V5.5
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ def donated_names(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:
     """Return the plan's tensors that the patterns donate. O(tensors x patterns with a star)."""
     wanted = Patterns(patterns)
     return frozenset(filter(wanted.match, caller_tensors(plan)))
+
+
+def patterns_of_program(patterns: Iterable[str], program: str) -> tuple[str, ...]:
+    """Return the patterns as a program of a set reads them: without its own name before them. spec: PS4.9
+
+    >>> patterns_of_program(["s", "decode:k*", "prefill:s"], "decode")
+    ('s', 'k*', 'prefill:s')
+    """
+    return tuple(pattern.removeprefix(f"{program}:") for pattern in patterns)
 
 
 def unmatched_patterns(patterns: Iterable[str], names: Iterable[str]) -> list[str]:

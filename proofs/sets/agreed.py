@@ -1,8 +1,9 @@
 """Make the agreement of plans without a manifest from names: `verify-plan A B --shared NAMES --initial NAMES`.
 
 A name, or a pattern, shares the tensors of one name in all plans that have it. `PROGRAM:NAME=PROGRAM:NAME` pairs
-others. What counts is what the caller writes or reads. The place of a shared tensor is taken from the first plan: the
-checks then compare all others with it. spec: PS1.1, PS1.2, PS4.4
+others. What counts is what the caller writes or reads. State that the runtime of another producer keeps for a single
+program is listed as well. The place of a shared tensor is taken from the first plan: the checks then compare all others
+with it. spec: PS1.1, PS1.2, PS4.4, PS4.8
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ NO_TENSOR = -1
 def agree_by_names(members: Sequence[SetMember], shared: Sequence[str], initial: Sequence[str]) -> Agreement:
     """Return the agreement of plans in which these names and pairs are shared.
 
-    Parameters and optimizer state, and shared tensors that `initial` names, are written by the caller before the first
-    call. Raises ValueError for a name that fewer than two plans have, a pair that fits nothing or repeats another, and
-    a plan that would have two entries or two exits of one shared tensor. O(names x tensors).
+    Parameters and optimizer state, state with a first value in the file of another producer, and tensors that `initial`
+    names are written before the first call. Raises ValueError for a name that fewer than two plans have, a pair that
+    fits nothing or repeats another, and a plan that would have two entries or two exits of one shared tensor.
+    O(names x tensors).
     """
-    groups = _named(members, _joined_by_exits(members, _groups(members, shared)))
+    groups = _named(members, _joined_by_exits(members, _with_own_state(members, _groups(members, shared))))
     found = []
     for name, ends in groups.items():
         uses: dict[str, SharedUse] = {}
@@ -34,7 +36,7 @@ def agree_by_names(members: Sequence[SetMember], shared: Sequence[str], initial:
         for member in members:
             if own := [tensor for program, tensor in ends if program == member.name]:
                 use = uses[member.name] = _use(member, name, own)
-                persists |= use.entry is not None and member.is_persistent(member.rows[use.entry])
+                persists |= use.entry is not None and member.is_initial(member.rows[use.entry])
         first = next(member for member in members if member.name in uses)
         row = first.rows[uses[first.name].names[0]]
         t = first.tensor(row)
@@ -67,6 +69,12 @@ def _groups(members: Sequence[SetMember], shared: Sequence[str]) -> list[list[En
             merged = list(dict.fromkeys(end for group in (*touching, ends) for end in group))
             groups = [group for group in groups if group not in touching] + [merged]
     return groups
+
+
+def _with_own_state(members: Sequence[SetMember], groups: list[list[End]]) -> list[list[End]]:
+    """Add the state that a runtime keeps for one program alone."""
+    shared = {end for group in groups for end in group}
+    return groups + [[(member.name, t)] for member in members for t in member.state if (member.name, t) not in shared]
 
 
 def _joined_by_exits(members: Sequence[SetMember], groups: list[list[End]]) -> list[list[End]]:

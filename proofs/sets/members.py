@@ -28,6 +28,8 @@ class SetMember:
     file_digest: bytes = b""
     exits: Mapping[str, str] = field(default_factory=dict)
     """The results that the file of another producer declares to be returned in the bytes of donated tensors."""
+    state: Mapping[str, bool] = field(default_factory=dict)
+    """The tensors that the runtime of another producer keeps between calls, and whether it gives them a first value."""
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -61,6 +63,10 @@ class SetMember:
     def is_persistent(self, row: int) -> bool:
         """Whether a tensor is a parameter or optimizer state."""
         return int(self.plan.allocation.tensors.role[row]) in PERSISTENT
+
+    def is_initial(self, row: int) -> bool:
+        """Whether a tensor of the caller has a value before the first call, whatever the user says."""
+        return self.state.get(self.tensor(row).name, self.is_persistent(row))
 
     def arena_of(self, row: int) -> str:
         """Return the name of a tensor's arena."""

@@ -18,6 +18,7 @@ import click
 from proofs.proving.kernel import installed
 from proofs.proving.solvers.kept import start_ahead
 from proofs.proving.solvers.option import solver_option, timeout_option
+from proofs.readers.donation import patterns_of_program
 from proofs.verify import constructs, folders, text
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options, ProofFolders, SharedNames, Solving
@@ -42,6 +43,7 @@ from tmmu.core.flags import (
     gather_options,
     model_file,
     parse_offsets,
+    stem_of_plan,
 )
 from tmmu.core.output import STANDARD, count_noun, escape_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
@@ -50,7 +52,7 @@ from tmmu.core.vocabulary import MODES, FixedByte
 from tmmu.plans import configuration_file, failed_models
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
-from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.plans.sections import BufferPlan, Membership, Plan
 
 if TYPE_CHECKING:  # modules for several plans and for other formats than text are loaded at first use
     from proofs.verify.ranks import Member
@@ -222,7 +224,8 @@ class Printing:
     "--donate",
     multiple=True,
     metavar="NAME",
-    help="The caller gives this input up: results may take its bytes; * is any text.",
+    help="The caller gives this input up: results may take its bytes; * is any text. Of a set, PROGRAM:NAME is the "
+    "input of one program, and NAME that of each.",
 )
 @click.option(
     "--arenas",
@@ -293,7 +296,8 @@ class Printing:
 @click.option(
     "--shared", multiple=True, metavar="NAME",
     help="The plans are programs that run in turn in one memory, in which the tensors of this name are one; * is any "
-    "text. PROGRAM:NAME=PROGRAM:NAME pairs tensors of different names. May be repeated.",
+    "text. PROGRAM:NAME=PROGRAM:NAME pairs tensors of different names. Methods of an ExecuTorch program and entries of "
+    "a TensorFlow Lite model are programs. May be repeated.",
 )  # fmt: skip
 @click.option(
     "--initial", multiple=True, metavar="NAME",
@@ -384,32 +388,35 @@ def _in_turn(
     members: list[Member] = []
     of_sets: list[JudgedPlan] = []
     for number, path in enumerate(given.plans):
-        plan, asked = None, given.of_plan(path, options)
+        asked, judged, plan = given.of_plan(path, options), list[tuple[Verdict, Plan | BufferPlan | None]](), None
         try:
             with progress(path if len(given.plans) == 1 else f"{path} ({number + 1} of {len(given.plans)})") as doing:
                 doing("reading")
-                stated = verify_plan.open_plan(path, asked)  # once: all ranks are judged by the bytes that each was
-                plan = stated.plan
-                sources = RecordedSubject()
-                verdict = verify_plan.judge(path, stated, asked, doing, sources)
-            members += _as_member(verdict, stated)
-            if asked.in_set or (isinstance(stated, StatedPlan) and stated.plan.membership is not None):
-                from proofs.verify.sets import JudgedPlan
+                for name, stated in _open_file(path, asked, names).items():
+                    plan, sources = stated.plan, RecordedSubject()
+                    program = _program_of(name, path, stated)
+                    its = _of_program(asked, program) if asked.in_set else asked
+                    verdict = verify_plan.judge(name, stated, its, doing, sources)
+                    judged.append((verdict, plan))
+                    members += _as_member(verdict, stated)
+                    if asked.in_set or _membership_of(stated) is not None:
+                        from proofs.verify.sets import JudgedPlan
 
-                of_sets.append(JudgedPlan(path, stated, verdict, sources.subject))
+                        of_sets.append(JudgedPlan(name, stated, verdict, sources.subject, program))
         except TmmuError as error:
             flag = " or ".join(name for name, folder in _written_into(options.folders) if folder is not None)
             if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
                 raise click.BadParameter(str(error), param_hint=flag) from error
-            verdict = Verdict.of_error(path, error)
+            judged.append((Verdict.of_error(path, error), plan))
         except Disagreement as error:
             raise click.UsageError(escape_line(f"{path}: {error}")) from error
         except OSError as error:
             raise click.UsageError(escape_line(f"{error.filename or path}: {error.strerror}")) from error
-        verdicts.append(verdict)
-        if report is not None:
-            drawn.append((verdict, list(text.lines(verdict)), plan))
-        printing.print_verdict(verdict, verbose=printing.verbose)
+        for verdict, plan in judged:
+            verdicts.append(verdict)
+            if report is not None:
+                drawn.append((verdict, list(text.lines(verdict)), plan))
+            printing.print_verdict(verdict, verbose=printing.verbose)
     _add_errors(verdicts, given, printing)
     drawn += [(verdict, list(text.lines(verdict)), None) for verdict in given.errors]
     _together(verdicts, members, options, printing)
@@ -422,6 +429,28 @@ def _in_turn(
         except OSError as error:
             raise click.BadParameter(escape_line(f"{report}: {error.strerror}"), param_hint="--report") from error
     return printing.print_end(verdicts, given)
+
+
+def _open_file(path: str, asked: Options, names: SharedNames) -> Mapping[str, StatedPlan | StatedBuffers]:
+    """Read a file once: all ranks are judged by the bytes that each was. Of a set, each program in it is a plan."""
+    return verify_plan.open_programs(path, asked) if names.shared else {path: verify_plan.open_plan(path, asked)}
+
+
+def _membership_of(stated: StatedPlan | StatedBuffers) -> Membership | None:
+    return stated.plan.membership if isinstance(stated, StatedPlan) else None
+
+
+def _program_of(name: str, path: str, stated: StatedPlan | StatedBuffers) -> str:
+    """Return the name of a program in a file of several, or as its plan states it, else that of its file."""
+    inner = name.removeprefix(path).removeprefix(":")
+    membership = _membership_of(stated)
+    return inner or (stem_of_plan(path) if membership is None else membership.program)
+
+
+def _of_program(asked: Options, program: str) -> Options:
+    """Return the options for a program of a set."""
+    donated = patterns_of_program(asked.bindings.donated, program)
+    return replace(asked, bindings=replace(asked.bindings, donated=donated))
 
 
 def _add_errors(verdicts: list[Verdict], given: GivenPlans, printing: Printing) -> None:

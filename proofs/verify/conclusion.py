@@ -1,6 +1,6 @@
 """Conclusions from the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
 
-spec: FP1.16, P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6, Z1.5
+spec: FP1.16, P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V5.7, V6.1, X1.6, Z1.5, Z1.6
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from proofs.definition.checker.layouts import SCATTERED
 from proofs.definition.violations import Obligation
 from proofs.proving.kernel.answer import NOT_ASKED, NOT_INSTALLED
 from proofs.proving.obligations import MODULES, VIOLATED, Outcome
+from proofs.readers.donation import caller_tensors
 from proofs.verify import constructs, export
 from proofs.verify.options import Options
 from proofs.verify.verdict import (
@@ -28,6 +29,7 @@ from proofs.verify.verdict import (
     entry_of,
     obligations_of,
 )
+from tmmu.core.output import list_names
 from tmmu.plans.sections import BufferPlan, Plan, Usage
 
 NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: NOTHING_SHARED}
@@ -35,6 +37,8 @@ NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: NOTHING_SHARED}
 SHIFTED = "a view shows a part of its base, and without a model its first byte may depend on the shape"
 OVERLAPPED = "the theorem about every shape is about steps that run one after another"
 """Why the kernel's theorem is about the planned sizes only. spec: V6.14"""
+STATES_NOTHING = "the plan states no tensor and no step, so that nothing was checked: was all of it written?"
+"""Why a plan is not proved that breaks no rule. spec: V5.12"""
 
 
 def conclude(
@@ -67,13 +71,22 @@ def conclude(
     result.notes += [f"{o.name}: {o.note}" for o in outcomes if o.verdict == PROVED and o.note]
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
     result.notes += [f"required but missing: {name}{_how(name, result, options.folders.optimum)}" for name in missing]
+    if "inputs-kept" in options.require and "inputs-kept" not in missing and (given := result.assumptions["donated"]):
+        result.notes.append(f"inputs-kept: donated, and so not kept: {list_names(given)}")
     undecided = [] if result.reading is None else result.reading["undecided"]
     result.notes += [f"not decided: {each['text']}" for each in undecided]
     result.constructs = constructs.of_reading(result.reading)
-    if agrees and not (unproved or unasked or missing or undecided):
+    if is_empty := options.model is None and not plan.placement.storages and not _steps_of(plan):
+        result.notes.append(STATES_NOTHING)
+    if agrees and not (unproved or unasked or missing or undecided or is_empty):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _sort(result, plan, options, fate)
     result.notes += _remarks(plan)
+
+
+def _steps_of(plan: Plan | BufferPlan) -> int:
+    """Return the number of steps. Lifetimes without accesses have none."""
+    return len(plan.allocation.steps) if isinstance(plan, Plan) else 0
 
 
 def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options, fate: InputFate) -> None:
@@ -166,7 +179,7 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "optimum": bool(result.claims)
         and all(one["footprint_is_optimal"] == PROVED.lower() for one in result.claims.values()),
         "accesses": has_steps,
-        "inputs-kept": has_steps and not result.assumptions["overwritten_inputs"],
+        "inputs-kept": has_steps and not result.assumptions["overwritten_inputs"] and not _gives_all_up(plan, result),
         "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
         "set": options.in_set,  # the verdict on the set says whether it is proved
@@ -178,7 +191,15 @@ def _how(requirement: str, result: Verdict, into: str | None) -> str:
     if requirement == "inputs-kept" and (lost := result.assumptions["overwritten_inputs"]):
         name = next(iter(lost))
         return f"; {lost[name]} is written to the bytes of {name}: plan with --keep-inputs"
+    if requirement == "inputs-kept" and result.assumptions["donated"]:
+        return "; all inputs are donated, so that none is kept: donate fewer"
     return "; give --optimum DIR" if requirement == "optimum" and into is None else ""
+
+
+def _gives_all_up(plan: Plan | BufferPlan, result: Verdict) -> bool:
+    """Whether every tensor of the caller is donated, so that nothing is said of any. spec: Z1.6"""
+    donated = frozenset(result.assumptions["donated"])
+    return isinstance(plan, Plan) and bool(donated) and caller_tensors(plan) <= donated
 
 
 def _minimal(plan: Plan | BufferPlan) -> bool:

@@ -8,7 +8,7 @@ UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -80,18 +80,50 @@ def open_plan(path: str, options: Options = DEFAULTS) -> StatedPlan | StatedBuff
     removed first, as it may be of other bytes. Raises `TmmuError` and `OSError` if it is not a plan or cannot be read,
     `Disagreement` for a capacity that the file states itself.
     """
-    if options.folders.smt2 is not None:
-        from proofs.verify import export as smtlib
-
-        smtlib.clear(smtlib.folder_of(options.folders.smt2, path))
-    if options.folders.coq is not None:
-        from proofs.proving.kernel import coq_file
-
-        coq_file.remove_coq_file(options.folders.coq)
+    _clear_folders(path, options)
     try:
         return plan_formats.load_any(path, options.capacity, options.bindings.dims)
     except ValueError as error:
         raise Disagreement(str(error)) from error
+
+
+def open_programs(path: str, options: Options = DEFAULTS) -> Mapping[str, StatedPlan | StatedBuffers]:
+    """Read the programs of a file, by the names that their verdicts have: `path` if it has one, else `path:PROGRAM`.
+
+    Raises as `open_plan`, and `Disagreement` for `--coq` with several programs. spec: FP1.19
+    """
+    _clear_folders(path, options)
+    try:
+        programs = plan_formats.load_programs(path, options.capacity, options.bindings.dims)
+    except ValueError as error:
+        raise Disagreement(str(error)) from error
+    if len(programs) > 1 and options.folders.coq is not None:
+        raise Disagreement("--coq: give a file with one program: its file is DIR/Plan.v")
+    found = {name_of_program(path, name): stated for name, stated in programs.items()}
+    for name in found:
+        _clear_folders(name, options)
+    return found
+
+
+def name_of_program(path: str, program: str) -> str:
+    """Return the name of a program of a file in verdicts.
+
+    >>> name_of_program("m.pte", "decode"), name_of_program("m.pte", "")
+    ('m.pte:decode', 'm.pte')
+    """
+    return f"{path}:{program}" if program else path
+
+
+def _clear_folders(name: str, options: Options) -> None:
+    """Remove what an earlier run has written of a plan of this name."""
+    if options.folders.smt2 is not None:
+        from proofs.verify import export as smtlib
+
+        smtlib.clear(smtlib.folder_of(options.folders.smt2, name))
+    if options.folders.coq is not None:
+        from proofs.proving.kernel import coq_file
+
+        coq_file.remove_coq_file(options.folders.coq)
 
 
 def judge(
@@ -232,7 +264,8 @@ def _conclude(result: Verdict, subject: Subject | BufferSubject, answers: Answer
 
         theory = installed.find_theory()
         if theory is not None:
-            coq_file.write_coq_file(into, result.file, subject.context, digest, theory)
+            is_translated = stated.is_text or stated.reading is not None
+            coq_file.write_coq_file(into, result.file, subject.context, digest, theory, is_translated=is_translated)
 
 
 def _has_windows(subject: Subject) -> bool:

@@ -63,6 +63,13 @@ class JudgedPlan:
     verdict: Verdict
     subject: Subject | BufferSubject | None = None
     """What was proved of it: with a model, the sharing that the model shows."""
+    program_name: str = ""
+    """Its name as a program, if that is not the stem of its file."""
+
+    @property
+    def program(self) -> str:
+        """Its name in a set, if no other plan has it."""
+        return self.program_name or stem_of_plan(self.path)
 
     @property
     def of_steps(self) -> Subject:
@@ -77,10 +84,11 @@ class JudgedPlan:
         """Return the plan as a program of a set. Raises `Disagreement` for lifetimes without accesses."""
         subject = self.of_steps
         stated = subject.stated
-        exits = {} if stated.reading is None else stated.reading.exits
-        return SetMember(name, self.path, stated.plan, subject.run, stated.hashes["file_digest"], exits)
+        digest, reading = stated.hashes["file_digest"], stated.reading
+        exits, state = ({}, {}) if reading is None else (reading.exits, reading.state)
+        return SetMember(name, self.path, stated.plan, subject.run, digest, exits, state)
 
-    def program(self) -> JudgedProgram:
+    def judged_program(self) -> JudgedProgram:
         """Return what the kernel reads of the plan. Raises `Disagreement` for lifetimes without accesses."""
         subject = self.of_steps
         return JudgedProgram(subject.context, PlanFile.as_read(subject.stated))
@@ -116,8 +124,9 @@ def verdicts(
 
 
 def misspelt(plans: Sequence[JudgedPlan], patterns: Sequence[str]) -> list[str]:
-    """Return donated names that are in none of the plans. spec: C1.6"""
-    donated = {name for plan in plans for name in plan.verdict.assumptions.get("donated", ())}
+    """Return donated names, of a program `PROGRAM:NAME`, that are in none of the plans. spec: C1.6, PS4.9"""
+    named = [(plan.program, name) for plan in plans for name in plan.verdict.assumptions.get("donated", ())]
+    donated = {name for _, name in named} | {f"{program}:{name}" for program, name in named}
     return unmatched_patterns(patterns, donated) if plans else []
 
 
@@ -137,7 +146,7 @@ def _of_names(plans: Sequence[JudgedPlan], names: SharedNames, options: Options)
     """Return the verdict on plans in which names are shared. Raises `Disagreement`. spec: PS4.4"""
     programs: dict[str, JudgedPlan] = {}
     for plan in plans:
-        stem = stem_of_plan(plan.path)
+        stem = plan.program
         number = 2
         name = stem
         while name in programs:
@@ -226,7 +235,7 @@ def _decide(
         reasons[Obligation.EACH_PROGRAM] = f"{unproved[0].path} is {unproved[0].verdict.verdict}"
         verdict.kernel = {"answer": NOT_ASKED, "reason": reasons[Obligation.EACH_PROGRAM]}
     else:
-        verdict.kernel = ask_kernel(members, state, [plan.program() for plan in plans], options.solving.timeout)
+        verdict.kernel = ask_kernel(members, state, [plan.judged_program() for plan in plans], options.solving.timeout)
     _conclude(verdict, outcomes, reasons)
     if envelopes:
         verdict.not_looked_at["shared sizes at each shape"] = "they are compared as planned"

@@ -291,6 +291,7 @@ def test_of_a_file_for_coq_only_what_was_written_here_is_removed(tmp_path: Path)
     written, project = tmp_path / "Plan.v", tmp_path / "_CoqProject"
     for text, stays in (
         (f"(* The plan {'a/' * 30}b.cbor, whose file has the digest\n   00\n", False),
+        ("(* The plan b.plan.txt, whose translation has the digest\n   00\n", False),
         ("(* My plan *)\n", True),
     ):
         written.write_text(text)

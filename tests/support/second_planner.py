@@ -20,7 +20,7 @@ from tmmu.ir.program import ModelProgram, Step, build_program, find_defining_bod
 
 PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
 CALLERS = (Role.INPUT, *PERSISTENT)
-FOLDS = ("Max", "Mean", "Min", "Sum")
+FOLDS = ("Max", "Mean", "Min", "ScatterElements", "ScatterND", "Sum", "TensorScatter")
 
 
 @dataclass(eq=False)

@@ -193,7 +193,15 @@ def test_the_tables_name_operators_of_ai_onnx_alone() -> None:
         assert max(row_of("", operator).takes, default=0) < max(len(schema.inputs), schema.max_input)
 
 
-@pytest.mark.parametrize("operator", [op for (_, op), row in OPERATORS.items() if row.takes])
+UPDATES = {
+    "ScatterElements": (np.array([[1, 0, 1]]), np.full((1, 3), 7)),
+    "ScatterND": (np.array([[0, 1], [1, 0]]), np.array([7, 8])),
+    "TensorScatter": (np.full((2, 1), 7), np.array([1, 0])),
+}
+"""The further operands of operators that write some elements of the first one anew."""
+
+
+@pytest.mark.parametrize("operator", [op for (domain, op), row in OPERATORS.items() if not domain and row.takes])
 def test_an_elementwise_result_depends_on_its_operands_at_its_own_index(operator: str) -> None:
     """spec: T3.2"""
     # One element of an overwritable operand is changed: no other element of the result may notice.
@@ -204,6 +212,9 @@ def test_an_elementwise_result_depends_on_its_operands_at_its_own_index(operator
         operands = [np.full((2, 3), True if operator == "Where" and k == 0 else 1).astype(dtype) for k in range(count)]
         if operator == "Where":
             operands[0] = operands[0].astype(bool)
+        if operator in UPDATES:
+            kinds = [dtype if k == (operator != "TensorScatter") else np.int64 for k in (0, 1)]
+            operands[1:] = [each.astype(kind) for each, kind in zip(UPDATES[operator], kinds, strict=True)]
         before = _run(operator, operands)
         operands[position][1, 2] = 0
         after = _run(operator, operands)
@@ -222,7 +233,9 @@ def _accepted(schema: onnx.defs.OpSchema) -> type[np.generic]:
 
 
 def _run(operator: str, operands: list[np.ndarray]) -> np.ndarray:
-    settings: dict[str, dict[str, Any]] = {"Cast": {"to": 1}, "BitShift": {"direction": "LEFT"}}
+    settings: dict[str, dict[str, Any]] = {
+        "Cast": {"to": 1}, "BitShift": {"direction": "LEFT"}, "TensorScatter": {"axis": 1},
+    }  # fmt: skip
     inputs = [f"i{k}" for k in range(len(operands))]
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(operand.dtype), operand.shape)

@@ -46,8 +46,13 @@ OPSET = onnx.defs.onnx_opset_version()
 SHAPE = (2, 3)
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "Cast": {"to": TensorProto.INT32}, "BitCast": {"to": TensorProto.INT32}, "BitShift": {"direction": "LEFT"},
+    "TensorScatter": {"axis": 1},
 }  # fmt: skip
-SETTINGS: dict[str, list[Array]] = {"Clip": [floats(0.2), floats(0.7)], "CastLike": [floats(1)], "Trilu": [integers(0)]}
+SETTINGS: dict[str, list[Array]] = {
+    "Clip": [floats(0.2), floats(0.7)], "CastLike": [floats(1)], "Trilu": [integers(0)],
+    "ScatterElements": [integers([[1, 0, 1]]), floats([[7, 8, 9]])],
+    "ScatterND": [integers([[0, 1], [1, 0]]), floats([7, 8])], "TensorScatter": [floats([[7], [8]]), integers([1, 0])],
+}  # fmt: skip
 """What an operator reads besides the operands that it may work in place of."""
 
 

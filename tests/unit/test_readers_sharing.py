@@ -157,6 +157,9 @@ def test_a_dropout_with_training_mode_is_a_view_only_as_believed_and_at_inferenc
         ("n Where x x a -> y", "a"),
         ("n Sum a x -> y", "a"),
         ("n Add a -> y", "a"),
+        ("n ScatterND a x x -> y", "a"),
+        ("n ScatterElements a x x -> y", "a"),
+        ("n TensorScatter a x x -> y", "a"),
     ],
 )
 def test_an_elementwise_result_may_take_an_operand_that_is_read_at_its_own_index(line: str, of: str) -> None:
@@ -168,11 +171,11 @@ def test_an_elementwise_result_may_take_an_operand_that_is_read_at_its_own_index
     "line",
     ["n MatMul a x -> y", "n Softmax a -> y", "n CumSum a x -> y", "n Transpose a -> y", "n Reshape a -> y",
      "n Clip x a -> y", "n Sum x a -> y", "n Sum a x a -> y", "n Mean a a -> y",
-     "n ScatterND a x x -> y", "n BatchNormalization a x -> y",
+     "n ScatterND x x a -> y", "n ScatterND a x a -> y", "n TensorScatter a a -> y", "n BatchNormalization a x -> y",
      "n UnheardOf a -> y", "n Relu x -> y", "n Relu a -> z y"],
 )  # fmt: skip
 def test_no_other_result_may_take_an_operand(line: str) -> None:
-    """spec: T3.2, T3.10, V2.1"""
+    """spec: T3.2, T3.10, T3.12, V2.1"""
     assert judged(through(line)) == ({}, {}, [])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import pytest
 
 from proofs.verify.entry import run as verify_plan
@@ -17,6 +18,40 @@ from tmmu.examples.weights import with_weights
 from tmmu.plans import sets
 
 SETS = networks((SMALL, SMALL), prompt=4)
+
+
+UPDATES = (
+    "ScatterND (cache, places, k)", "ScatterElements <axis = 1> (cache, columns, k)",
+    "TensorScatter <axis = 1> (cache, k, row)",
+)  # fmt: skip
+"""Nodes that write rows of a cache, as exporters of language models write them."""
+
+
+def update_program(update: str, first: int, rows: int) -> onnx.ModelProto:
+    """A program that writes rows of a cache from `first` on, and multiplies all of it."""
+    places = range(first, first + rows)
+    return onnx.parser.parse_model(f"""<ir_version: 11, opset_import: ["" : 24]>
+    g (float[1, {rows}, 4] x, float[1, 16, 4] cache) => (float[1, 16, 4] cache1, float[1, {rows}, 16] y) <
+        int64[1] row = {{{first}}},
+        int64[1, {rows}, 2] places = {{{", ".join(f"0, {place}" for place in places)}}},
+        int64[1, {rows}, 4] columns = {{{", ".join(f"{place}" for place in places for _ in range(4))}}}
+    > {{ k = Relu (x) cache1 = {update} t = Transpose <perm = [0, 2, 1]> (cache1) y = MatMul (x, t) }}""")
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=lambda update: update.split()[0])
+def test_a_cache_whose_rows_are_written_anew_is_shared_in_place(update: str, tmp_path: Path) -> None:
+    """spec: T3.12, PS1.2"""
+    models = {name: tmp_path / f"{name}.onnx" for name in ("prefill", "decode")}
+    for path, first, rows in zip(models.values(), (0, 4), (4, 1), strict=True):
+        onnx.save(update_program(update, first, rows), path)
+    folder = str(tmp_path / "set")
+    given = ["--share", "cache", "--donate", "cache", "-o", folder, "--quiet"]
+    assert run(["plan", *map(str, models.values()), *given]) == 0
+    (cache,) = [each for each in sets.load(folder).agreement.shared if not each.is_weight]
+    assert set(cache.uses.values()) == {("cache", "cache1")}
+    assert verify_plan([folder, "--donate=cache"]) == 0
+    kernels = [f"--model={name}={path}" for name, path in models.items()]
+    assert run(["run", folder, "--calls", "prefill,decode*2", *kernels, "--sanitize"]) == 0
 
 
 @pytest.mark.parametrize("title", SETS)

@@ -19,7 +19,7 @@ from proofs.sets.agreed import agree_by_names
 from proofs.sets.members import SetMember
 from proofs.sets.rows import SetOutcome
 from proofs.sets.violations import find_violations
-from proofs.verify import sets
+from proofs.verify import entry, sets
 from proofs.verify.checks import Subject
 from proofs.verify.conclusion import claims_of
 from proofs.verify.judge import judge
@@ -245,6 +245,32 @@ def test_a_plan_by_itself_says_that_its_set_was_not_looked_at() -> None:
     assert "program of a set" in absent(DECODE, Options())["set"]
     assert "set" not in absent(DECODE, Options(in_set=True))
     assert "set" not in absent(replace(DECODE, membership=None), Options())
+
+
+@pytest.mark.parametrize(
+    ("donated", "codes", "last"),
+    [
+        (("cache",), {0}, "PROVED"),
+        (("fill:cache", "next:cache"), {0}, "PROVED"),
+        (("fill:cache",), {1}, "REFUTED"),  # next takes the bytes of what its caller has not given up
+        (("fill:c*", "next:*"), {0}, "PROVED"),
+        (("fill:kache", "cache"), {2}, ""),
+        (("nobody:cache", "cache"), {2}, ""),
+    ],
+)
+def test_a_donated_name_is_of_all_programs_or_of_one(
+    donated: tuple[str, ...], codes: set[int], last: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: PS4.9"""
+    paths = []
+    for name, body in (("fill", FILL), ("next", NEXT)):
+        paths.append(str(tmp_path / f"{name}.plan.txt"))
+        Path(paths[-1]).write_text(f"tmmu-plan-text 1\n{ARENA}\n{body}")
+    flags = [f"--donate={each}" for each in donated]
+    assert {entry.run([*paths, "--shared", "cache", "--shared", "w", "--initial", "cache", *flags, "-q"])} == codes
+    out, err = capsys.readouterr()
+    assert (f"--donate {donated[0]}: no program has" in err) == (codes == {2})
+    assert codes == {2} or out.splitlines()[1].startswith(last)
 
 
 STEPS = ("step f my::F a -> b", "step g my::G b -> c")

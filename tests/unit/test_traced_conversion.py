@@ -16,6 +16,7 @@ from tmmu.core.vocabulary import Model, Phase, Role, Tensor
 from tmmu.importers.conversion import convert
 from tmmu.importers.traced import Op, Region, TracedValue, TrainingTrace
 from tmmu.ir import files
+from tmmu.operators import row_of
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans import file
 
@@ -52,6 +53,16 @@ def test_what_comes_after_backward_began_is_forward_only_where_an_output_needs_i
     trace.ops += [op("late", "x", "late"), op("spare", "x", "spare")]
     phases = {node.name: node.phase for node in convert(trace).nodes}
     assert (phases["late"], phases["spare"]) == (Phase.FORWARD, Phase.BACKWARD)
+
+
+@pytest.mark.parametrize(("reads", "taken"), [("h r", ("h",)), ("h h", ()), ("", ())])
+def test_the_result_of_an_update_may_take_its_first_operand_unless_it_comes_again(
+    reads: str, taken: tuple[str, ...]
+) -> None:
+    """spec: T3.12"""
+    assert op("put", reads, "y", updates=True).takeable == taken
+    assert op("put", "h r", "y").takeable == ()
+    assert {row_of("jax.lax", "dynamic_update_slice").takes, row_of("aten", "index_put").takes} == {(0,)}
 
 
 @pytest.mark.parametrize("missing", [None, "y"])

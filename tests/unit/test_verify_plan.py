@@ -448,6 +448,45 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
     assert verify(saved(plan_memory(KEEPING).plan, tmp_path), options).verdict == "PROVED"
 
 
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [("", "UNKNOWN"), ("arena a 8\n", "UNKNOWN"), ("arena a 8\ntensor x 8 a 0 input output\n", "PROVED")],
+)
+def test_a_plan_that_states_nothing_is_not_proved(
+    body: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What should have printed it may have printed its first line only. spec: V5.12"""
+    answered(monkeypatch, [*ALL, KEPT])
+    (tmp_path / "p.plan.txt").write_text(f"tmmu-plan-text 1\n{body}")
+    found = verify(str(tmp_path / "p.plan.txt"))
+    assert (found.verdict, "the plan states no tensor and no step" in "".join(found.notes)) == (
+        verdict, verdict == "UNKNOWN",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "donated", "note"),
+    [
+        (KEEPING, ("x",), "inputs-kept: donated, and so not kept: x"),
+        (CHAIN, ("x",), "inputs-kept: donated, and so not kept: x"),
+        (
+            KEEPING,
+            ("*",),
+            "required but missing: inputs-kept; all inputs are donated, so that none is kept: donate fewer",
+        ),
+        (CHAIN, ("w",), LOST),
+    ],
+)
+def test_what_is_donated_is_not_kept_and_named_where_it_is_required(
+    model: Model, donated: tuple[str, ...], note: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: Z1.6"""
+    answered(monkeypatch, [*ALL, KEPT, Outcome("must_not_alias", "PROVED", 1, 0.1)])
+    options = Options(bindings=Bindings(donated=donated), require=("inputs-kept",))
+    found = verify(saved(plan_memory(model).plan, tmp_path), options)
+    assert (found.verdict, note in found.notes) == ("UNKNOWN" if note.startswith("required") else "PROVED", True)
+
+
 def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An IR model has no attributes from which a size could be worked out. spec: V3.9"""
     answered(monkeypatch, ALL)

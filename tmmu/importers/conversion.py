@@ -213,7 +213,7 @@ class _Conversion:
                 self.row[result] = root
             elif root is None:
                 writes.append(self._add_own(result, role, op.region))
-                hints += self._find_in_place(op, result) if op.elementwise else ()
+                hints += self._find_in_place(op, result)
             elif self._storage(result) in self.changed:
                 self.row[result] = root
             elif not self._may_view(root, op):
@@ -272,7 +272,7 @@ class _Conversion:
         """Yield the operands whose bytes the result may take: those with its elements at the same places (T3.3)."""
         value, row = self._get_value(result), self.row[result]
         strides = value.strides or row_major(value.shape)
-        for name in dict.fromkeys(op.reads):
+        for name in dict.fromkeys(op.takeable):
             other, t = self._get_value(name), self.row[name]
             fact = self.facts[t]
             if (

@@ -169,11 +169,11 @@ class JaxprReader:
             name = op if len(eqn.outvars) == 1 else f"{op}.{k}"
             results.append(self._add_value(name, var.aval, region, shown[k]))
             env[var] = name
-        elementwise = row_of(JAX, kind).elementwise and len(results) == 1
+        row, is_one = row_of(JAX, kind), len(results) == 1
         self.trace.ops.append(
             Op(
-                op, JAX, kind, tuple(reads), tuple(results), elementwise=elementwise, region=region,
-                optimizer=self.is_update,
+                op, JAX, kind, tuple(reads), tuple(results), elementwise=row.elementwise and is_one, region=region,
+                optimizer=self.is_update, updates=bool(row.takes) and is_one,
             )
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from tmmu.core.vocabulary import Role
 from tmmu.importers.conversion import bad
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.importers.windows import row_major
+from tmmu.operators import row_of
 
 DTYPES = {
     **{name: name for name in (
@@ -141,6 +142,7 @@ class TorchReader:
                 tuple(known[other] for other in _iterate_changed(node)),
                 elementwise,
                 optimizer=template is not None,
+                updates=bool(row_of(domain, op).takes) and not many,
             )
         )
 

@@ -34,8 +34,9 @@ class Op:
 
     `results` are its results, in order; one of them may share the storage of an operand: then it is a view, or the
     operand itself if the operation changes it. `changes` are the operands into whose bytes it writes. `elementwise`
-    states that an element of each result depends only on the operands at the same index. `region` is the body that
-    contains the operation; `optimizer` states that it belongs to the update of the parameters.
+    states that an element of each result depends only on the operands at the same index, and `updates` that the result
+    is its first operand with some elements written anew. `region` is the body that contains the operation; `optimizer`
+    states that it belongs to the update of the parameters.
     """
 
     name: str
@@ -47,6 +48,14 @@ class Op:
     elementwise: bool = False
     region: int = MAIN
     optimizer: bool = False
+    updates: bool = False
+
+    @property
+    def takeable(self) -> tuple[str, ...]:
+        """The operands whose bytes a result may take: the first of an update only if it does not come again."""
+        if self.updates:
+            return tuple(name for name in self.reads[:1] if self.reads.count(name) == 1)
+        return self.reads if self.elementwise else ()
 
 
 @dataclass(frozen=True, slots=True)

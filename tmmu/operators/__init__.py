@@ -38,7 +38,7 @@ def iterates(domain: str, op: str) -> bool:
 
 
 def takeable(op: str, operands: Sequence[str]) -> list[str]:
-    """The operands, by name, whose bytes result 0 of an operator of ai.onnx may take. spec: T3.2, T3.10
+    """The operands, by name, whose bytes result 0 of an operator of ai.onnx may take. spec: T3.2, T3.10, T3.12
 
     >>> takeable("Add", ["a", "a"]), takeable("Sum", ["a", "b", "b"]), takeable("Sum", ["a", "b", "a"])
     (['a', 'a'], ['a'], [])

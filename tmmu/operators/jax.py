@@ -1,4 +1,4 @@
-"""Rows of the primitives of JAX that compute element by element or keep the bytes of their operand.
+"""Rows of the primitives of JAX that compute element by element, keep the bytes of their operand or update it.
 
 A primitive with `view` keeps the bytes if operand and result have the same size. `reshape` and `bitcast_convert_type`
 have further conditions, which the reader of equations checks.
@@ -37,6 +37,7 @@ ROWS: Rows = (
     PlannedOperator("digamma", JAX, elementwise=True),
     PlannedOperator("div", JAX, elementwise=True),
     PlannedOperator("dot_general", JAX, cost=product_over(0)),
+    PlannedOperator("dynamic_update_slice", JAX, takes=(0,), one_by_one=True),
     PlannedOperator("eq", JAX, elementwise=True),
     PlannedOperator("erf", JAX, elementwise=True),
     PlannedOperator("erf_inv", JAX, elementwise=True),
@@ -75,6 +76,8 @@ ROWS: Rows = (
     PlannedOperator("reshape", JAX, view=True),
     PlannedOperator("round", JAX, elementwise=True),
     PlannedOperator("rsqrt", JAX, elementwise=True),
+    PlannedOperator("scatter", JAX, takes=(0,), one_by_one=True),
+    PlannedOperator("scatter-add", JAX, takes=(0,), one_by_one=True),
     PlannedOperator("select_n", JAX, elementwise=True),
     PlannedOperator("sharding_constraint", JAX, passes_on=True),
     PlannedOperator("shift_left", JAX, elementwise=True),

@@ -43,7 +43,7 @@ class PlannedOperator:
         shape and element width.
     one_by_one
         A kernel may go over the result once for each further operand, which must not have been overwritten by then. The
-        first operand must not come again.
+        first operand must not come again. So is an operator that writes some elements of its first operand anew.
     elementwise
         The operator has one result, which may take the bytes of any operand of its shape in the same way.
     split

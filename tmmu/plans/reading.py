@@ -34,8 +34,9 @@ class Reading:
 
     `denied` maps results that the file puts into an operand's bytes to the reason why the program does not permit that:
     the plan states no sharing for them, so that it is refuted. `exits` maps donated tensors to the results that the
-    file declares to be returned in their bytes. `undecided` lists the constructs that the verdict depends on and that
-    the reader cannot decide: with any of it, no verdict is PROVED.
+    file declares to be returned in their bytes. `state` maps the tensors that the runtime keeps from one call to the
+    next to whether they have a value before the first call. `undecided` lists the constructs that the verdict depends
+    on and that the reader cannot decide: with any of it, no verdict is PROVED.
     """
 
     format: str
@@ -47,3 +48,4 @@ class Reading:
     denied: dict[str, str] = field(default_factory=dict)
     undecided: tuple[UndecidedConstruct, ...] = ()
     exits: dict[str, str] = field(default_factory=dict)
+    state: dict[str, bool] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from proofs.readers.donation import patterns_of_program
 from proofs.verify import judge
 from proofs.verify import sets as together
 from proofs.verify.options import Disagreement, Options, SharedNames
@@ -74,7 +75,8 @@ def judge_set(paired: PairedSet, bindings: Bindings, doing: Doing) -> Verdict:
     options = Options(bindings=bindings, in_set=True)
     for name, stated in paired.plans.items():
         path = sets.plan_path(paired.folder, name)
-        asked = replace(options, model=paired.models[name])
+        own = replace(bindings, donated=patterns_of_program(bindings.donated, name))
+        asked = replace(options, model=paired.models[name], bindings=own)
         judged.append(JudgedPlan(path, stated, judge.judge(path, stated, asked, doing)))
     if wrong := [plan for plan in judged if plan.verdict.verdict != PROVED]:
         return wrong[0].verdict

@@ -1,7 +1,10 @@
 """Write a plan as a file that Coq itself can check, so that only Coq's kernel must be trusted: `verify-plan --coq DIR`.
 
 `Plan.v` holds the words of the plan, column by column. It proves by computation that this plan is safe and runs as if
-every tensor had private memory. `_CoqProject` names the compiled theory by its absolute path. spec: V6.4
+every tensor had private memory, at its planned sizes and offsets. The digest in its first comment names the file that
+the words were written from. No theorem in it is about that digest. Of a text or another producer's plan it is the
+digest of the binary file that the plan was translated to. `_CoqProject` names the compiled theory by its absolute path.
+spec: V6.4
 """
 
 from __future__ import annotations
@@ -24,15 +27,15 @@ from tmmu.core.reading import read_head
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""
 
-OURS = re.compile(rb"\(\* The plan .*, whose file has the digest\n")
+OURS = re.compile(rb"\(\* The plan .*, whose (?:file|translation) has the digest\n")
 OUR_PROJECT = re.compile(rb"-Q .* Tmmu\nPlan\.v\n\Z")
 MARK = 1 << 16
 """The bytes at the beginning of a file that are searched for the mark of files written here."""
 
 HEAD = """\
-(* The plan {name}, whose file has the digest
+(* The plan {name}, whose {what} has the digest
    {digest},
-   proved inside Coq: coqc -Q {theory} Tmmu Plan.v *)
+   proved inside Coq, at its planned sizes and offsets: coqc -Q {theory} Tmmu Plan.v *)
 From Coq Require Import ZArith List.
 From Tmmu Require Import Columns Check Safe Run Theorems Table.
 Import ListNotations.
@@ -59,8 +62,14 @@ Print Assumptions plan_runs_as_private.
 """
 
 
-def write_coq_file(folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path) -> None:
-    """Write `Plan.v` and `_CoqProject`. Raises TmmuError if they cannot be written. O(plan); some 5 bytes a word."""
+def write_coq_file(
+    folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path,
+    *, is_translated: bool = False,
+) -> None:  # fmt: skip
+    """Write `Plan.v` and `_CoqProject`. Raises TmmuError if they cannot be written. O(plan); some 5 bytes a word.
+
+    `is_translated` is whether `digest` is that of the binary file that a text or another producer's plan became.
+    """
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -68,7 +77,8 @@ def write_coq_file(folder: str | os.PathLike[str], name: str, context: Context, 
             "TMMU_ALLOCATION_FAILURE", f"cannot be made ({error.strerror})", file=str(folder), fix="name another folder"
         ) from error
     shown = re.sub(r"[^\w ./-]", "_", escape_line(name))  # without characters that could end the comment
-    head = HEAD.format(name=shown, digest=digest.hex(), theory=theory)
+    what = "translation" if is_translated else "file"
+    head = HEAD.format(name=shown, what=what, digest=digest.hex(), theory=theory)
     body = "".join(_lists(columns(context, digest)))
     write_atomically(Path(folder) / "Plan.v", (head + body + TAIL).encode())
     write_atomically(Path(folder) / "_CoqProject", f"-Q {theory} Tmmu\nPlan.v\n".encode())

@@ -101,7 +101,7 @@ Operand = TypeVar("Operand")
 def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
     """Return the operands whose bytes result 0 may take; none for an operator that the tables do not know.
 
-    spec: T3.2, T3.10
+    spec: T3.2, T3.10, T3.12
 
     >>> overwritable("", "Add", "ab"), overwritable("", "MatMul", "ab"), overwritable("com.example", "Add", "ab")
     (('a', 'b'), (), ())

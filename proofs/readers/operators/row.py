@@ -68,11 +68,12 @@ class KnownOperator:
         The positions of the operands whose bytes result 0 may take, given equal shapes and element widths (T3). The
         element of the result at an index depends on the operand's element at that index and on no other, so that a
         kernel which reads each element before it writes it computes the same values. This rules out MatMul, Gemm, Conv
-        and pooling (they read neighbors), Softmax and normalizations (they read a row or the batch), and operators that
-        move elements. No optional operand comes before a listed one, so that absent operands change no position.
+        and pooling (they read neighbors), Softmax and normalizations (they read a row or the batch), and operands whose
+        elements are moved. An operator that writes some elements of an operand anew leaves the others at their indices.
+        No optional operand comes before a listed one, so that absent operands change no position.
     folds
-        A kernel may fold the operands into the result one after the other. Then only the first operand is read in time,
-        and not even that if it comes a second time.
+        A kernel may fold the operands into the result one after the other, or write elements of them to any indices.
+        Then only the first operand is read in time, and not even that if it comes a second time.
     gradient
         The gradient step. None if it is not known; then the step reads everything and shares nothing.
     loops

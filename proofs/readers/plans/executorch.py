@@ -10,14 +10,17 @@ If the branches of a cond move different tensors to one value, a later read may 
 with a step that reads the tensors that it made and moves. A step after the cond writes the bytes of all of these anew,
 as one tensor for each range of bytes. A step that reads the value reads each tensor that it may be, so that the bytes
 of none are used again before. A tensor that a branch moves and that was made outside of the cond is read as itself.
-spec: FP1.15, FP1.16, FP5.1 to FP5.15
+
+The methods of a file may also be read as programs of a set (`read_programs`), which find one another's state in the
+memories that they have in common.
+spec: FP1.15, FP1.16, FP5.1 to FP5.16
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proofs.readers.plans.executorch_file import (
     DELEGATE,
@@ -32,7 +35,7 @@ from proofs.readers.plans.executorch_file import (
     ProgramCall,
     methods,
 )
-from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, describe_branch_names
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, describe_branch_names, name_program
 from tmmu.core.dtypes import element_alignment
 from tmmu.core.output import list_names
 from tmmu.core.source import Source
@@ -56,6 +59,11 @@ INSTRUCTION_VISITS = 16
 """The visits that an instruction counts beyond those of its values."""
 NOTHING = -1
 """In the place of a row: the bytes of a value that became a pointer."""
+SEPARATE = "each method has separate memory"
+IN_COMMON = "memories 1 and 2 are those of all methods, each as large as the largest that a method states"
+"""The memories of several methods that are judged one by one, and as a set: with `share_memory_arenas`."""
+SHARED_MEMORIES = 2
+"""The number of memories that the runtime can give to all methods: of activations, and of state."""
 
 
 def read(source: Source) -> ForeignPlan:
@@ -72,8 +80,38 @@ def read(source: Source) -> ForeignPlan:
         MethodWalk(source, method, AllocationBuilder(), Findings(), notes, prefix).run()
         MethodWalk(source, method, building, findings, notes, prefix).run()
     if not building.tensors:
-        raise source.refuse("no instruction uses a tensor of planned memory", None, "plan its memory")
-    return ForeignPlan(Plan(building.allocation()), findings.reading(len(found)))
+        raise _unplanned(source)
+    return ForeignPlan(Plan(building.allocation()), findings.reading(SEPARATE if len(found) > 1 else ""))
+
+
+def read_programs(source: Source) -> dict[str, ForeignPlan]:
+    """Return the plan of each method that uses planned memory, as a program of a set. Raises as `read`.
+
+    A memory that all methods have in common has the bytes of the largest. A method that needs more than it states
+    keeps what it states, and so does not fit. spec: FP5.16
+    """
+    found, names, programs = methods(source), FreshNames(), dict[str, ForeignPlan]()
+    sizes = [max(method.memories[k : k + 1] or [0] for method in found)[0] for k in range(SHARED_MEMORIES)]
+    for method in found:
+        name, notes = names(name_program(method.name)), Notes()
+        building, findings = AllocationBuilder(), Findings()
+        for target in ((AllocationBuilder(), Findings()), (building, findings)):
+            MethodWalk(source, method, *target, notes, f"{name}/", is_program=True).run()
+        if not building.tensors:
+            continue
+        for k, arena in enumerate(building.arenas[:SHARED_MEMORIES]):
+            end = max((t.offset + t.bytes for t in building.tensors if t.arena == k), default=0)
+            if end <= arena.capacity:
+                building.arenas[k] = replace(arena, capacity=sizes[k])
+        reading = findings.reading(IN_COMMON if len(found) > 1 else "")
+        programs[name] = ForeignPlan(Plan(building.allocation()), reading)
+    if not programs:
+        raise _unplanned(source)
+    return programs
+
+
+def _unplanned(source: Source) -> Exception:
+    return source.refuse("no instruction uses a tensor of planned memory", None, "plan its memory")
 
 
 @dataclass
@@ -97,18 +135,19 @@ class Findings:
     joined: list[str] = field(default_factory=list)
     reserved: list[str] = field(default_factory=list)
     donated: dict[str, None] = field(default_factory=dict)
+    state: dict[str, bool] = field(default_factory=dict)
     delegates: bool = False
     undecided: dict[UndecidedConstruct, None] = field(default_factory=dict)
 
-    def reading(self, methods: int) -> Reading:
-        """Return the reading as the verdict prints it."""
+    def reading(self, memories: str) -> Reading:
+        """Return the reading as the verdict prints it. `memories` is what is assumed of those of several methods."""
         assumptions = ["a kernel writes its last argument, llama::update_cache its cache, and nothing else"]
         if self.views:
             assumptions.append(f"views that were left out show the values at their bytes: {list_names(self.views)}")
         if self.delegates:
             assumptions.append("a delegate writes those of its last arguments that nothing used before")
-        if methods > 1:
-            assumptions.append("each method has separate memory")
+        if memories:
+            assumptions.append(memories)
         approximations = []
         if self.joined:
             approximations.append(describe_branch_names(self.joined))
@@ -116,7 +155,7 @@ class Findings:
             approximations.append(f"what a loop fills or leaves is kept from before it: {list_names(self.reserved)}")
         return Reading(
             "ExecuTorch program", ACCESSES_WORKED_OUT, tuple(assumptions), self.outside, tuple(approximations),
-            tuple(self.donated), undecided=tuple(self.undecided),
+            tuple(self.donated), undecided=tuple(self.undecided), state=self.state,
         )  # fmt: skip
 
 
@@ -126,17 +165,22 @@ class MethodWalk:
     `row` has the row of each planned tensor. `moved` has, for each value that a pointer was moved to, the rows that it
     may be, or None if an earlier iteration moved it. `shows` has the row that a view shows, if the view was left out.
     `written` has, for each row that is written on the way here, the first instruction that did so; `home` has the loops
-    around that instruction.
+    around that instruction. A program of a set has the names that the file gives to state, and `prefix` is that of all
+    other values and of the memories that it has for itself.
     """
 
     def __init__(
-        self, source: Source, method: Method, building: AllocationBuilder, findings: Findings, notes: Notes, prefix: str
-    ) -> None:
+        self, source: Source, method: Method, building: AllocationBuilder, findings: Findings, notes: Notes,
+        prefix: str, *, is_program: bool = False,
+    ) -> None:  # fmt: skip
         self.source, self.building, self.findings, self.notes = source, building, findings, notes
         self.values, self.outputs, self.prefix, self.chains = method.values, method.outputs, prefix, method.chains
+        self.is_program, self.titles = is_program, FreshNames()
         self.inputs = set(method.inputs)
         self.arena = len(building.arenas)
-        building.arenas += [Arena(f"{prefix}memory {k}", size) for k, size in enumerate(method.memories, 1)]
+        for k, size in enumerate(method.memories, 1):
+            is_shared = is_program and k <= SHARED_MEMORIES
+            building.arenas.append(Arena(f"{'' if is_shared else prefix}memory {k}", size))
         self.calls = [call for chain in method.chains for call in chain]
         self.row: dict[int, int] = {}
         self.value_of: dict[int, int] = {}
@@ -153,7 +197,8 @@ class MethodWalk:
         """State the whole method: the writes of the caller, the steps of its chains, and the reads of the caller."""
         program = Outline(self.source, self.values, self.inputs, self.calls)
         self.results, self.loops_at, self.views_at = program.results, program.loops, program.views
-        for v in sorted(self.inputs | program.state):
+        made = {v for v in program.state if self.is_program and program.makes(v)}
+        for v in sorted(self.inputs | program.state - made):
             if self.values[v].at is not None:
                 is_input = v in self.inputs
                 kept = 0 if is_input else IS_RETURNED
@@ -167,9 +212,11 @@ class MethodWalk:
         for chain in self.chains:
             self.block(start, start + len(chain))
             start += len(chain)
-        for row in self.rows(self.outputs):
+        for row in (*self.rows(self.outputs), *(self.row[v] for v in sorted(made))):
             held = self.building.tensors[row]
             self.building.tensors[row] = held._replace(flags=held.flags | IS_OUTPUT | IS_RETURNED)
+        for v in sorted(program.state - self.inputs):
+            self.findings.state[self.building.tensors[self.row[v]].name] = self.values[v].is_filled
 
     def block(self, first: int, end: int, opened: int = 0) -> None:
         """State the instructions from `first` up to, but without, `end`.
@@ -381,7 +428,7 @@ class MethodWalk:
 
     def named(self, k: int, op: str) -> str:
         """Return the name of a step: the number of its instruction, and its operation."""
-        return f"{self.prefix}{k} {op}".replace("\0", "_")
+        return f"{'' if self.is_program else self.prefix}{k} {op}".replace("\0", "_")
 
     # Values
 
@@ -431,7 +478,8 @@ class MethodWalk:
             assert value.at is not None  # the callers ask only for planned tensors
             self.row[v] = row = len(self.building.tensors)
             self.value_of[row] = v
-            name = f"{self.prefix}{value.name}".replace("\0", "_")
+            is_titled = self.is_program and value.title
+            name = self.titles(value.title) if is_titled else f"{self.prefix}{value.name}".replace("\0", "_")
             self.building.tensors.append(StatedTensor(
                 name, value.at.bytes, self.arena + value.at.memory, value.at.first, role, flags, value.dtype,
                 element_alignment(value.dtype),
@@ -548,6 +596,20 @@ class Outline:
             return False
         return at not in self.latest or self.latest[at] in self.used
 
+    def makes(self, v: int) -> bool:
+        """Decide whether an instruction outside of conds and loops writes all of a value before anything reads it.
+
+        A kernel names its result as an argument and once more after all arguments. A result that it names further is
+        also an operand.
+        """
+        k = self.first[v]
+        args, op = self.calls[k].args, self.calls[k].op
+        self.source.count_work(len(self.ranges) + len(args))
+        is_named_twice = args[-2:] == (v, v) or (op.startswith("aten::copy_") and args[0] == v)
+        is_result = args[-1:] == (v,) and args.count(v) == 1 + is_named_twice
+        is_inner = any(first <= k < end for first, end in self.ranges)
+        return is_result and v in self.results[k] and v not in self.reads_first and not is_inner
+
     def _views(self) -> None:
         """Find the values that are read before any write: state if they are before all results, else views."""
         written = frozenset(v for results in self.results for v in results)
@@ -558,7 +620,7 @@ class Outline:
         for _, k in self.order:
             latest = max(latest, k + 1)
             reached.append(latest)
-        ranges = sorted(self._ranges(), key=lambda each: each[1] - each[0])
+        self.ranges = ranges = sorted(self._ranges(), key=lambda each: each[1] - each[0])
         given = {self.values[v].at for v in self.inputs}
         for v in sorted(self.first):
             value = self.values[v]

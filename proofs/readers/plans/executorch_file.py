@@ -46,8 +46,8 @@ class PlacedBytes(NamedTuple):
 class EValue(NamedTuple):
     """A value: `at` is the place of a planned tensor, and `items` are the values in a list.
 
-    `is_kept` is whether the file has its initial value, or a name, which state has. `is_false` is whether it is the
-    constant False.
+    `title` is the name that state may have, and `is_kept` whether the file has such a name, or an initial value
+    (`is_filled`). `is_false` is whether it is the constant False.
     """
 
     kind: int
@@ -55,9 +55,15 @@ class EValue(NamedTuple):
     at: PlacedBytes | None = None
     dtype: str = "uint8"
     items: tuple[int, ...] = ()
-    is_kept: bool = False
+    title: str = ""
+    is_filled: bool = False
     is_constant: bool = False
     is_false: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is state by what the file has of it."""
+        return bool(self.title) or self.is_filled
 
 
 class ProgramCall(NamedTuple):
@@ -186,7 +192,7 @@ def _value(source: Source, k: int, table: TableAt, memories: int) -> EValue:
     if first + size >= UINT64_END:
         raise source.refuse("it ends beyond 64 bits", name)
     at = PlacedBytes(memory - 1, first, size)
-    return EValue(kind, name, at, TYPES[scalar], is_kept=bool(title) or data != 0)
+    return EValue(kind, name, at, TYPES[scalar], title=title, is_filled=data != 0)
 
 
 def _call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,15 @@ class ForeignPlan(NamedTuple):
 
     plan: Plan | BufferPlan
     reading: Reading
+
+
+def name_program(name: str) -> str:
+    """Return a name of a program that can be written in `--shared PROGRAM:NAME=PROGRAM:NAME`.
+
+    >>> name_program("decode/a:b=c")
+    'decode_a_b_c'
+    """
+    return re.sub("[/:=]", "_", name)
 
 
 class FreshNames:

@@ -1,16 +1,17 @@
 """The formats of other producers that are read, in one table, and how a file is recognised as one of them.
 
 A module of this package reads a format: its `read` takes a `Source` and returns a `ForeignPlan`. It is loaded when a
-file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7, FP1.11, FP1.13, FP1.17, FP1.18
+file of its format is read. spec: FP1.1, FP1.2, FP1.6, FP1.7, FP1.11, FP1.13, FP1.17, FP1.18, FP1.19
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from proofs.readers.plans.foreign_plan import ForeignPlan
 from tmmu.core import kind
@@ -33,7 +34,8 @@ class PlanFormat(NamedTuple):
 
     A file whose name ends with one of `suffixes` is of the format, whatever it holds. Any other file, one whose name
     ends with one of `shared` and a pipe included, is of it if `recognises` accepts its first `HEAD` bytes.
-    `has_capacity` is whether its files state how large the memory is; then `--capacity` is refused.
+    `has_capacity` is whether its files state how large the memory is; then `--capacity` is refused. `has_programs` is
+    whether a file may have several programs, which `read_programs` of the module returns.
     """
 
     kind: str
@@ -43,14 +45,31 @@ class PlanFormat(NamedTuple):
     recognises: Callable[[bytes], bool]
     module: str
     has_capacity: bool
+    has_programs: bool = False
 
     def read(self, source: Source) -> ForeignPlan:
         """Return the plan in a file of this format. Raises INVALID_PLAN with file and place."""
         read: Callable[[Source], ForeignPlan] = import_module(f"proofs.readers.plans.{self.module}").read
-        try:
-            return read(source)
-        except RecursionError as error:
-            raise source.refuse("it nests too deeply", None, "use a flatter program") from error
+        return _within_depth(source, read)
+
+    def read_programs(self, source: Source) -> Mapping[str, ForeignPlan]:
+        """Return the plans of the programs in a file, by name. Raises as `read`. spec: FP1.19"""
+        if not self.has_programs:
+            return {"": self.read(source)}
+        module = import_module(f"proofs.readers.plans.{self.module}")
+        read: Callable[[Source], Mapping[str, ForeignPlan]] = module.read_programs
+        return _within_depth(source, read)
+
+
+Found = TypeVar("Found")
+
+
+def _within_depth(source: Source, read: Callable[[Source], Found]) -> Found:
+    """Return what a reader returns. Raises INVALID_PLAN for a file that nests too deeply for it."""
+    try:
+        return read(source)
+    except RecursionError as error:
+        raise source.refuse("it nests too deeply", None, "use a flatter program") from error
 
 
 def _is_csv(head: bytes) -> bool:
@@ -90,7 +109,14 @@ FORMATS = (
     PlanFormat("inductor", "Inductor wrapper", (".inductor",), (".py",), _is_inductor, "inductor", has_capacity=True),
     PlanFormat("iree", "IREE stream dump", (".iree",), (".mlir",), _is_iree, "iree", has_capacity=True),
     PlanFormat(
-        "executorch", "ExecuTorch program", (".pte",), (), _is_flatbuffer(b"ET12"), "executorch", has_capacity=True
+        "executorch",
+        "ExecuTorch program",
+        (".pte",),
+        (),
+        _is_flatbuffer(b"ET12"),
+        "executorch",
+        has_capacity=True,
+        has_programs=True,
     ),
     PlanFormat(
         "tflite",
@@ -100,6 +126,7 @@ FORMATS = (
         _is_flatbuffer(b"TFL3"),
         "tflite",
         has_capacity=False,
+        has_programs=True,
     ),
     PlanFormat("vela", "Vela's table", (), (".txt",), _is_vela, "vela", has_capacity=False),
 )
@@ -160,21 +187,42 @@ def load_any(
     Raises OSError if it cannot be read, INVALID_PLAN if it is not a plan, and ValueError if a `capacity` is given for a
     format that states its own.
     """
+    form, source = _recognise(path, capacity, dims)
+    return _read_ours(path, source) if form is None or source is None else read_through_gate(form, source)
+
+
+def load_programs(
+    path: str | os.PathLike[str], capacity: int | None = None, dims: Mapping[str, int] = NO_DIMS
+) -> Mapping[str, StatedPlan | StatedBuffers]:
+    """Return the plans of the programs in a file, by name, as programs of a set. Raises as `load_any`.
+
+    A file with one program has the name "". spec: FP1.19
+    """
+    form, source = _recognise(path, capacity, dims)
+    if form is None or source is None:
+        return {"": _read_ours(path, source)}
+    with _of_foreign(form, source):
+        found = {name: file.pass_gate(*plan) for name, plan in form.read_programs(source).items()}
+    return found if len(found) > 1 else {"": next(iter(found.values()))}
+
+
+def _recognise(
+    path: str | os.PathLike[str], capacity: int | None, dims: Mapping[str, int]
+) -> tuple[PlanFormat | None, Source | None]:
+    """Return the format of a file and what was read of it. A file of ours that is no pipe is not read here."""
     name = os.fspath(path)
-    if name != PIPE:
-        form = recognise_format(name, _head(name))
-        if form is None:
-            _needs_none(capacity, "it")
-            _check_known(name, _head(name))
-            return file.load_any(path)
-        return read_through_gate(form, Source.opened(path, capacity, dims))
-    source = Source.opened(path, capacity, dims)
-    form = recognise_format(name, source.data[:HEAD])
+    source = Source.opened(path, capacity, dims) if name == PIPE else None
+    head = _head(name) if source is None else source.data[:HEAD]
+    form = recognise_format(name, head)
     if form is None:
         _needs_none(capacity, "it")
-        _check_known(name, source.data[:HEAD])
-        return file.read_any(source.data, name)
-    return read_through_gate(form, source)
+        _check_known(name, head)
+        return None, source
+    return form, source or Source.opened(path, capacity, dims)
+
+
+def _read_ours(path: str | os.PathLike[str], source: Source | None) -> StatedPlan | StatedBuffers:
+    return file.load_any(path) if source is None else file.read_any(source.data, source.name)
 
 
 def _head(path: str, size: int = HEAD) -> bytes:
@@ -187,11 +235,18 @@ def _head(path: str, size: int = HEAD) -> bytes:
 
 def read_through_gate(form: PlanFormat, source: Source) -> StatedPlan | StatedBuffers:
     """Return the plan that a reader makes of a file, after it has passed the gate. Raises as `load_any`."""
+    with _of_foreign(form, source):
+        return file.pass_gate(*form.read(source))
+
+
+@contextmanager
+def _of_foreign(form: PlanFormat, source: Source) -> Iterator[None]:
+    """Check what a file of another producer must be, and name file and format in the errors of its reader."""
     if form.has_capacity:
         _needs_none(source.capacity, form.title)
     try:
         file.check_content(source.data)
-        return file.pass_gate(*form.read(source))
+        yield
     except TmmuError as error:
         error.in_file(source.name)
         error.construct = f"{form.kind} {error.construct}" if error.construct else ""

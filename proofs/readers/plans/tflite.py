@@ -5,7 +5,10 @@ it. Accesses follow from the operators in their order. The runtime is TensorFlow
 to the inputs of one of its subgraphs, and the outputs of that to its results. A While copies between its results and
 the inputs of its body and its condition. A subgraph that is called twice is stated twice, in the same bytes. Variables
 are state.
-spec: FP1.15, FP1.16, FP6.1 to FP6.9, FP6.13, FP6.14, FP6.17, FP6.18
+
+The plan is that of subgraph 0. The subgraphs that no operator calls may also be read as programs of a set
+(`read_programs`).
+spec: FP1.15, FP1.16, FP6.1 to FP6.9, FP6.13, FP6.14, FP6.17, FP6.18, FP6.20
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, elements_of
+from proofs.readers.plans.foreign_plan import ForeignPlan, FreshNames, elements_of, name_program
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.flatbuffer import Flatbuffer, TableAt
 from tmmu.core.output import list_names
@@ -75,7 +78,7 @@ UNKNOWN = frozenset((
     "STABLEHLO_SCATTER", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SORT", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE",
 ))  # fmt: skip
 """Operators that run code which the reader does not follow."""
-MODEL, CODE, SUBGRAPH, TENSOR, OPERATOR, BUFFER, ENTRY = 8, 4, 6, 10, 14, 3, 2
+MODEL, CODE, SUBGRAPH, TENSOR, OPERATOR, BUFFER, ENTRY, SIGNATURE = 8, 4, 6, 10, 14, 3, 2, 5
 """The numbers of fields that the tables of the schema have."""
 VIEWS = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"))
 """Operators whose result shows operand 0 if it is in the same bytes: no byte is copied then."""
@@ -129,14 +132,26 @@ def read(source: Source) -> ForeignPlan:
     return _Reading(source).plan()
 
 
+def read_programs(source: Source) -> dict[str, ForeignPlan]:
+    """Return the plan of each subgraph that no operator calls and that has a place for a tensor, by its name.
+
+    Raises as `read`. O(file + subgraph calls). spec: FP6.20
+    """
+    reading, names, programs = _Reading(source, has_programs=True), FreshNames(), dict[str, ForeignPlan]()
+    for g in reading.entries():
+        if any(tensor.offset is not None for k in reading.reached(g) for tensor in reading.graphs[k].tensors):
+            programs[names(name_program(reading.titles[g]))] = reading.plan(g)
+    return programs or {"": reading.plan()}
+
+
 def graphs_of(source: Source) -> list[StoredSubgraph]:
     """Return the subgraphs of a model, as the plan is made from them. Raises as `read`."""
     return _Reading(source).graphs
 
 
 class _Reading:
-    def __init__(self, source: Source) -> None:
-        self.source, self.building = source, AllocationBuilder()
+    def __init__(self, source: Source, *, has_programs: bool = False) -> None:
+        self.source, self.has_programs = source, has_programs
         if source.data[4:8] != IDENTIFIER:
             raise source.refuse(
                 f"expected the identifier {IDENTIFIER.decode()} of a model", "byte 4", "make the model again"
@@ -154,39 +169,77 @@ class _Reading:
         self.offsets = self._offsets(model, sum(counts))
         if not tables:
             raise source.refuse("it has no subgraph", METADATA)
-        self._check_open(tables[0])
         self.graphs, at = list[StoredSubgraph](), 0
+        if not has_programs:
+            self._check_open(tables[:1])
         for table, count in zip(tables, counts, strict=True):
             self.graphs.append(self._subgraph(table, self.offsets[at : at + count], codes, len(self.graphs)))
             at += count
+        if has_programs:
+            self._check_open([tables[g] for g in self.entries()])
+            self.titles = self._titles(model)
+        self.of_file = dict(self.outside)
+
+    def _begin(self, root: int) -> None:
+        """Begin the plan of a subgraph."""
+        self.building, self.root = AllocationBuilder(), root
+        self.outside = dict(self.of_file)
         self.names, self.steps = FreshNames(), FreshNames()
         self.rows: dict[tuple[str, int, int], int] = {}
         self.written: set[int] = set()
         self.donated: dict[str, None] = {}
+        self.state: dict[str, bool] = {}
         given = (f"{name} is {size}" for name, size in self.open_dims.items())
         self.assumed = dict.fromkeys(f"the open dimension {each}, as in the file" for each in given)
-        self.called = {0}
+        self.called = {root}
 
-    def plan(self) -> ForeignPlan:
-        """Return the plan of the main subgraph and of the subgraphs that it calls."""
+    def entries(self) -> list[int]:
+        """Return the main subgraph, and those that no operator calls."""
+        called = {g for k in range(len(self.graphs)) for g in self._callees(k)}
+        return [g for g in range(len(self.graphs)) if g == 0 or g not in called]
+
+    def reached(self, root: int) -> set[int]:
+        """Return a subgraph, and those that it calls, directly or not. O(operators)."""
+        found, open_ = {root}, [root]
+        while open_:
+            new = self._callees(open_.pop()).difference(found)
+            found |= new
+            open_ += new
+        return found
+
+    def _callees(self, g: int) -> set[int]:
+        """Return the subgraphs that the operators of one call."""
+        nodes = self.graphs[g].nodes
+        self.source.count_work(len(nodes))
+        fields = {IF: (0, 1), WHILE: (0, 1), CALL_ONCE: (0,)}
+        return {
+            self.callee(node, field, f"{n} {node.op}")
+            for n, node in enumerate(nodes)
+            for field in fields.get(node.code, ())
+        }
+
+    def plan(self, root: int = 0) -> ForeignPlan:
+        """Return the plan of a subgraph, by default of the main one, and of the subgraphs that it calls."""
+        self._begin(root)
         limit = self.source.capacity
         self.building.arenas.append(Arena("arena") if limit is None else Arena("arena", limit))
-        for t in dict.fromkeys(self.graphs[0].inputs):
-            self.given(0, t, Role.INPUT, IS_INPUT)
-        for g, graph in enumerate(self.graphs):
-            for t, tensor in enumerate(graph.tensors):
+        main = self.graphs[root]
+        for t in dict.fromkeys(main.inputs):
+            self.given(root, t, Role.INPUT, IS_INPUT)
+        for g in sorted(self.reached(root)) if self.has_programs else range(len(self.graphs)):
+            for t, tensor in enumerate(self.graphs[g].tensors):
                 if tensor.is_variable:
                     self.given(g, t, Role.PARAMETER, IS_RETURNED)
-        main = self.graphs[0]
+                    self.state |= {self.building.tensors[row].name: True for row in self.of("", g, [t])}
         if not {t for node in main.nodes for t in node.reads}.issuperset({*main.inputs} - {*main.outputs}):
             # Such an input must be whole when the model begins, even if nothing needs it after that. spec: FP6.14
-            self.step("inputs", "inputs", self.of("", 0, main.inputs), ())
-        self.subgraph("", 0, 1)
-        for row in self.of("", 0, self.graphs[0].outputs):
+            self.step("inputs", "inputs", self.of("", root, main.inputs), ())
+        self.subgraph("", root, 1)
+        for row in self.of("", root, main.outputs):
             held = self.building.tensors[row]
             self.building.tensors[row] = held._replace(flags=held.flags | IS_OUTPUT | IS_RETURNED)
         for g in range(len(self.graphs)):
-            if g not in self.called:
+            if g not in self.called and not self.has_programs:
                 self.outside[f"subgraph {g}"] = "no operator calls it"
         if not self.building.tensors:
             raise self.source.refuse("all tensors are left to the runtime", METADATA, "plan the model offline")
@@ -194,7 +247,7 @@ class _Reading:
             self.outside["capacity of the arena"] = "the file states none, and --capacity is not given"
         reading = Reading(
             "TensorFlow Lite offline plan", ACCESSES_WORKED_OUT, tuple(self.assumed), self.outside, (),
-            tuple(self.donated), undecided=tuple(self.undecided),
+            tuple(self.donated), undecided=tuple(self.undecided), state=self.state,
         )  # fmt: skip
         return ForeignPlan(Plan(self.building.allocation()), reading)
 
@@ -255,6 +308,15 @@ class _Reading:
         inputs, outputs = (self._known(table.numbers(field, "i32"), tensors, f"subgraph {g}") for field in (1, 2))
         return StoredSubgraph(tensors, inputs, outputs, nodes)
 
+    def _titles(self, model: TableAt) -> list[str]:
+        """Return the name of each subgraph: that of its first signature, else its own."""
+        signatures = dict[int, str]()
+        for table in model.tables(7):
+            table.check_known(SIGNATURE, "signatures")
+            signatures.setdefault(table.number(4, "u32"), table.text(2))
+        own = [table.text(4) or f"subgraph {g}" for g, table in enumerate(model.tables(2))]
+        return [signatures.get(g) or name for g, name in enumerate(own)]
+
     def _check_options(self, node: TableAt, code: int, name: str, place: str) -> None:
         """Refuse options of another kind if they name subgraphs, and list operators that are not known.
 
@@ -307,18 +369,22 @@ class _Reading:
             raise self.source.refuse(f"its shape is {shape[:8]} and its signature {signature[:8]}", place)
         return shape
 
-    def _check_open(self, table: TableAt) -> None:
-        """Check that each open dimension of the main subgraph's inputs has the size of the file, as the user says.
+    def _check_open(self, tables: Sequence[TableAt]) -> None:
+        """Check that each open dimension of the inputs of subgraphs has the size of the file, as the user says.
 
         All other sizes in the file follow from these. spec: FP6.16
         """
-        tensors, open_dims = table.tables(0), dict[str, int]()
-        for t in dict.fromkeys(table.numbers(1, "i32")):
-            if 0 <= t < len(tensors):
-                name = tensors[t].text(3) or f"tensor {t} of subgraph 0"
-                signature, shape = tensors[t].numbers(7, "i32"), tensors[t].numbers(0, "i32")
-                sizes = enumerate(zip(signature, shape, strict=False))
-                open_dims |= {f"{name}:{axis}": size for axis, (stated, size) in sizes if stated == OPEN}
+        open_dims = dict[str, int]()
+        for g, table in enumerate(tables):
+            tensors = table.tables(0)
+            for t in dict.fromkeys(table.numbers(1, "i32")):
+                if 0 <= t < len(tensors):
+                    name = tensors[t].text(3) or f"tensor {t} of subgraph {g}"
+                    signature, shape = tensors[t].numbers(7, "i32"), tensors[t].numbers(0, "i32")
+                    for axis, (stated, size) in enumerate(zip(signature, shape, strict=False)):
+                        if stated == OPEN and open_dims.setdefault(f"{name}:{axis}", size) != size:
+                            what = f"the open dimension {name}:{axis} has two sizes in the file"
+                            raise self.source.refuse(what, None, "give the inputs of its subgraphs different names")
         for name, size in self.source.dims.items():
             if open_dims.get(name) != size:
                 what = f"--dim {name}={size}: " + (

@@ -248,7 +248,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/operators/{name}.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES)
        for name in ("classic", "runtimes", "sizes/runtimes")},
     **_modules("proofs/readers/plans", *FOREIGN),
-    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", *FOREIGN)
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", f"{UNIT}foreign_sets.py", *FOREIGN)
        for name in ("executorch", "executorch_file")},
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_scripts.py", *FOREIGN)
        for name in ("relax", "relax_kernels", "script")},
@@ -265,7 +265,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_{name}.py", *FOREIGN) for name in ("iree", "minimalloc")},
     **{f"proofs/readers/plans/iree_{part}.py": (f"{UNIT}foreign_iree.py", *FOREIGN) for part in
        ("commands", "control", "lines", "slices", "text", "values")},
-    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", *FOREIGN)
+    **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_tflite.py", f"{UNIT}foreign_sets.py", *FOREIGN)
        for name in ("tflite", "vela")},
     "proofs/readers/plans/cells.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),
     "proofs/readers/plans/script.py": (f"{UNIT}foreign_cells.py", f"{UNIT}foreign_scripts.py", *FOREIGN),

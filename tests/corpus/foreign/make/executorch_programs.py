@@ -6,10 +6,13 @@ the two are compared: what is refuted differs (pytorch/executorch#21490), what i
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from executorch.exir import to_edge
+from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.passes import MemoryPlanningPass
 from executorch.runtime import Runtime
 from torch import Tensor, nn
 
@@ -136,6 +139,35 @@ class Cache(nn.Module):
         return self.cache.sum(0) + x
 
 
+class Methods(nn.Module):
+    """Methods over one cache: prefill changes four rows of it, decode one, and reset writes it whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(8, 4))
+        self.up = nn.Linear(4, 4)
+
+    def prefill(self, at: Tensor, x: Tensor) -> Tensor:
+        self.cache[at] = self.up(x) * 2
+        return (self.cache @ x.transpose(0, 1)).sum(0)
+
+    def decode(self, at: Tensor, x: Tensor) -> Tensor:
+        self.cache[at] = self.up(x) * 2
+        return self.cache.sum(0) + x
+
+    def reset(self, rows: Tensor) -> Tensor:
+        self.cache.copy_(rows)
+        return rows + 1
+
+
+@contextmanager
+def exported_as(module: nn.Module, method: str) -> Iterator[None]:
+    """Let torch.export see a method."""
+    module.forward = getattr(module, method)
+    yield
+    del module.forward
+
+
 X = torch.arange(8, dtype=torch.float32)
 FLAGS = [torch.tensor(value) for value in (True, False)]
 
@@ -182,6 +214,26 @@ def make(name: str) -> None:
     print(f"{folder} {name}: {len(found)} bytes, wrong for {len(wrong)} of {len(examples)}")
 
 
+def make_methods(name: str, *, is_shared: bool) -> None:
+    """Export a program of three methods, whose cache is at one place in all of them, or not (the default)."""
+    torch.manual_seed(0)
+    module, found = Methods().eval().requires_grad_(False), {}
+    examples = {
+        "prefill": (torch.arange(4), torch.ones(4, 4)), "decode": (torch.tensor([4]), torch.ones(1, 4)),
+        "reset": (torch.zeros(8, 4),),
+    }  # fmt: skip
+    for method, example in examples.items():
+        with exported_as(module, method):
+            found[method] = torch.export.export(module, example, strict=False)
+    planning = MemoryPlanningPass(share_mutable_buffers=is_shared)
+    config = ExecutorchBackendConfig(memory_planning_pass=planning, emit_mutable_buffer_names=True)
+    (CORPUS / "proved" / name).write_bytes(to_edge(found).to_executorch(config).buffer)
+
+
 if __name__ == "__main__":
-    for chosen in [each for each in sys.argv[1:] if each in PROGRAMS] or PROGRAMS:
+    if not sys.argv[1:] or "methods" in sys.argv:
+        make_methods("executorch-methods.pte", is_shared=True)
+        make_methods("executorch-methods-apart.pte", is_shared=False)  # right by itself, and wrong as a set
+    names = [each for each in sys.argv[1:] if each in PROGRAMS]
+    for chosen in names if sys.argv[1:] else PROGRAMS:
         make(chosen)

@@ -198,6 +198,36 @@ def control(kind: str, wrong: bool = False) -> Writer:
     return w
 
 
+def entries(scratch: int) -> Writer:
+    """Three entries over one cache: one fills it, one changes a row of it, and one that knows nothing of it has an
+    intermediate result at `scratch`."""
+    w = Writer()
+    w.subgraph([0], [2])
+    for name in ("x", "h", "cache"):
+        w.tensor(name, [8, 4])
+    w.op(OP.RELU, [0], [1])
+    w.op(OP.RELU, [1], [2])
+    w.subgraph([0, 1, 2], [3, 4])
+    w.tensor("row", [1, 4])
+    w.tensor("at", [2], INT32)
+    for name in ("cache", "changed", "y"):
+        w.tensor(name, [8, 4])
+    w.op(OP.DYNAMIC_UPDATE_SLICE, [2, 0, 1], [3])
+    w.op(OP.RELU, [3], [4])
+    w.subgraph([0], [2])
+    for name in ("image", "inner", "label"):
+        w.tensor(name, [8, 4])
+    w.op(OP.RELU, [0], [1])
+    w.op(OP.TANH, [1], [2])
+    w.model.signatureDefs = []
+    for g, name in enumerate(("prefill", "decode", "classify")):
+        signature = schema.SignatureDefT()
+        signature.signatureKey, signature.subgraphIndex = name, g
+        w.model.signatureDefs.append(signature)
+    w.plan([32, 64, 0, 32, 40, 0, 0, 64, 32, scratch, 96])
+    return w
+
+
 def store(folder: str, name: str, data: bytes) -> Path:
     path = CORPUS / folder / name
     path.write_bytes(data)
@@ -223,6 +253,8 @@ def main() -> None:
     store("proved", "tflite-cnn.tflite", model.bytes())
     store("refuted", "tflite-overlap.tflite", overlap().bytes())
     store("refuted", "tflite-uint8-as-uint4.tflite", chain(UINT8, 32).bytes())
+    store("proved", "tflite-entries.tflite", entries(64).bytes())
+    store("proved", "tflite-entries-over-cache.tflite", entries(0).bytes())  # right by itself, and wrong as a set
     for kind in ("if", "while"):
         store("proved", f"tflite-{kind}.tflite", control(kind).bytes())
         store("refuted", f"tflite-{kind}-over-operand.tflite", control(kind, wrong=True).bytes())
