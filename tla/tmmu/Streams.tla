@@ -75,17 +75,18 @@ Accepted == /\ \A k \in Steps : \A t \in reads[k] : HappensBefore(t, k)
             /\ \A s, t \in Steps : s # t /\ slot[s] = slot[t] => Before(s, t) \/ Before(t, s)
 
 (* Operands and waits name earlier steps. The first step has the first stream and the first slot. *)
-Init == /\ stream \in {f \in [Steps -> 1..StreamCount] : f[1] = 1}
-        /\ copies \in SUBSET Steps
-        /\ reads \in {f \in [Steps -> SUBSET Steps] : \A k \in Steps : f[k] \subseteq 1..(k - 1)}
-        /\ waits \in {f \in [Steps -> SUBSET Steps] : \A k \in Steps : f[k] \subseteq 1..(k - 1)}
-        /\ slot \in {f \in [Steps -> Slots] : f[1] = 1}
-        /\ Accepted = TRUE  \* one value: TLC would make a state of each way to be accepted
-        /\ running = {}
-        /\ ended = {}
-        /\ done = {}
-        /\ seen = <<>>
-        /\ content = [k \in Slots |-> 0]
+Begins == /\ stream \in {f \in [Steps -> 1..StreamCount] : f[1] = 1}
+          /\ copies \in SUBSET Steps
+          /\ reads \in {f \in [Steps -> SUBSET Steps] : \A k \in Steps : f[k] \subseteq 1..(k - 1)}
+          /\ waits \in {f \in [Steps -> SUBSET Steps] : \A k \in Steps : f[k] \subseteq 1..(k - 1)}
+          /\ slot \in {f \in [Steps -> Slots] : f[1] = 1}
+          /\ running = {}
+          /\ ended = {}
+          /\ done = {}
+          /\ seen = <<>>
+          /\ content = [k \in Slots |-> 0]
+
+Init == Begins /\ Accepted = TRUE  \* one value: TLC would make a state of each way to be accepted
 
 -----------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ def _run_overlapping(
         if kind_of(target) == IR and path is not None:
             run_schedules.check_model(target, path, plan)
         with progress(name) as doing:
-            found = run_schedules.run_schedules(plan, donated, computing, doing)
+            found = run_schedules.run_schedules(plan, donated, computing, files.events, doing)
     except TmmuError as error:
         error.in_file(name)
         raise

@@ -1,8 +1,9 @@
-"""`tmmu run --schedules` and `--threads`: steps of streams overlap on planned bytes. spec: SIM10.1 to SIM10.4"""
+"""`tmmu run --schedules` and `--threads`: steps of streams overlap on planned bytes. spec: SIM10.1 to SIM10.5"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,16 +14,18 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.output import count_noun
 from tmmu.core.progress import Doing
 from tmmu.plans.sections import Plan
+from tmmu.runtime.events import EventLog
 from tmmu.simulator import Corrupted, HashKernels, PlanProgram
-from tmmu.simulator.schedules import ScheduleReport, Schedules
+from tmmu.simulator.schedules import ScheduleReport, Schedules, check_runnable
 
 
 def check_usage(computing: RunOptions, files: RecordOptions, output: str | None) -> None:
     """Refuse what does not go with schedules: they run stand-in kernels, and seal no batch."""
     if computing.kernels != "hash":
         raise click.UsageError("--schedules and --threads go with --kernels hash")
-    if computing.batches is not None or output is not None or any(files.paths):
-        raise click.UsageError("--schedules and --threads go with neither --batches nor -o nor records")
+    if computing.batches is not None or output is not None or replace(files, events=None).is_recorded:
+        what = "--schedules and --threads go with neither --batches nor -o nor records, apart from --events"
+        raise click.UsageError(what)
 
 
 def check_model(model: str, path: str, plan: Plan) -> None:
@@ -36,16 +39,21 @@ def check_model(model: str, path: str, plan: Plan) -> None:
 
 
 def run_schedules(
-    plan: Plan, donated: Sequence[str], computing: RunOptions, doing: Doing
+    plan: Plan, donated: Sequence[str], computing: RunOptions, events: str | None, doing: Doing
 ) -> list[ScheduleReport]:  # fmt: skip
-    """Run the schedules up to the first that shows a corruption. Raises INVALID_PLAN for a plan without streams."""
+    """Run the schedules up to the first that shows a corruption, and log them to the file `events`, if one is given.
+
+    Raises INVALID_PLAN for a plan without streams.
+    """
     count, found = computing.schedules or 1, list[ScheduleReport]()
     try:
         program = PlanProgram(plan, frozenset(donated))
     except Corrupted as error:
         report = ScheduleReport.of_corruption(plan, error.corruption, computing.seed)
         return [report]
-    schedules = Schedules(program, sanitize=computing.sanitize)
+    check_runnable(program)
+    log = None if events is None else EventLog(events)
+    schedules = Schedules(program, sanitize=computing.sanitize, events=log)
     kernels = HashKernels(program, computing.seed)
     for number in range(count):
         doing("schedule", number, count)

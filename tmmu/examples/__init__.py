@@ -45,8 +45,13 @@ TEXTS = {
     "gpt2-shards": "shards:GPT2",
     "text-plan": "texts:PLAN",
     "text-model": "texts:MODEL",
+    "streams-inception": "streams:INCEPTION",
+    "streams-data-parallel": "streams:DATA_PARALLEL",
+    "streams-pipeline": "streams:PIPELINE",
+    "streams-gathered": "streams:GATHERED",
 }
-"""Training steps with an optimizer (IR as text), shard specs (TOML), and a plan and a model written by hand.
+"""Training steps with an optimizer (IR as text), shard specs (TOML), a plan and a model written by hand, and models
+whose steps overlap in time (IR as text).
 
 The value is the module here and the text in it, by name.
 """

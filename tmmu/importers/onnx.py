@@ -16,8 +16,10 @@ import onnx
 
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
+from tmmu.core.streams import StreamOrder
 from tmmu.core.vocabulary import MAIN, UNBOUND, Bindings, Body, Model, Node, Role, Tensor, View
 from tmmu.importers.constants import constant_nodes
+from tmmu.importers.onnx_streams import read_streams
 from tmmu.importers.opaque import is_opaque
 from tmmu.ir.validate import validate_model
 from tmmu.onnx import Resolved, resolve
@@ -85,6 +87,7 @@ class _Import:
         found = structure(resolved.graph.graph)
         self.resolved, self.main = resolved, found.main
         self.constant = constant_nodes(found, resolved.sizes, resolved.ruled_out)
+        self.streams = read_streams(resolved.graph, found, self.constant)
         self.operators = Operators(resolved.graph)
         self.tensors: list[Tensor] = []
         self.rows: dict[str, int] = {}
@@ -145,8 +148,9 @@ class _Import:
         """Make a node without results."""
         node = scope.nodes[position]
         reads = tuple(self._find_row(scope, position, name) for name in node.input if name)
-        opaque = is_opaque(node, self.operators.schema(node))
-        return Node(scope.ids[position], node.op_type, reads, (), domain_of(node), body, opaque=opaque)
+        name, opaque = scope.ids[position], is_opaque(node, self.operators.schema(node))
+        stream, after = self.streams.get(name, StreamOrder()) if body == MAIN else StreamOrder()
+        return Node(name, node.op_type, reads, (), domain_of(node), body, opaque=opaque, stream=stream, after=after)
 
     def _find_row(self, scope: GraphScope, position: int, name: str) -> int:
         home = scope.find(name, position)

@@ -1,13 +1,18 @@
-"""Build a model by calls, each of which checks its arguments and names the error. spec: LIB3.1, LIB3.2"""
+"""Build a model by calls, each of which checks its arguments and names the error.
+
+spec: LIB3.1, LIB3.2, LIB3.3, LIB3.4
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import index
 
 from tmmu.core import dtypes
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import suggest_names
+from tmmu.core.streams import LANE, WAIT, Lanes, StreamOrder
 from tmmu.core.vocabulary import UINT64_END, Body, Model, Node, Role, Tensor, View
 from tmmu.ir import order, validate
 
@@ -18,8 +23,9 @@ Names = str | Iterable[str]
 class Graph:
     """A graph under construction: tensors, nodes in the order of the calls, and the tensors that the caller reads.
 
-    Each method returns the name of what it declares, so that calls can be nested. Bodies of loops and branches, open
-    dimensions and scratch memory need IR files or their text (`spec/text-ir.md`).
+    Each method returns the name of what it declares, so that calls can be nested. Nodes that may overlap in time are
+    declared by the objects that `stream` returns. Bodies of loops and branches, open dimensions and scratch memory need
+    IR files or their text (`spec/text-ir.md`).
 
     Raises
     ------
@@ -45,6 +51,9 @@ class Graph:
         self._inputs: list[int] = []
         self._outputs: list[int] = []
         self._apart: list[tuple[int, int]] = []
+        self._lanes = Lanes()
+        self._open: dict[str, str] = {}
+        self._last: dict[str, str] = {}
 
     def input(self, name: str, shape: Iterable[int], dtype: str = "float32") -> str:
         """Declare a tensor that the caller writes before the first step; returns its name."""
@@ -134,26 +143,16 @@ class Graph:
         changes
             Tensors among `writes` that it mutates: they were written before.
         """
-        listed = {"reads": _names(reads), "writes": _names(writes), "changes": _names(changes)}
-        if name is None and not listed["writes"]:
-            raise _bad(f"node {op!r}", "it writes nothing and has no name", "give it a name")
-        name = listed["writes"][0] if name is None else name
-        place = f"node {name!r}"
-        if name in self._nodes:
-            raise _bad(place, "the name is used twice", "give each node a different name")
-        read, written, changed = (tuple(self._row(t, place) for t in names) for names in listed.values())
-        hints = tuple((self._row(r, place), self._row(o, place)) for r, o in in_place.items())
-        for (result, operand), (to, of) in zip(hints, in_place.items(), strict=True):
-            if result not in written or operand not in read:
-                raise _bad(
-                    place,
-                    f"the hint {to!r} in place of {of!r} names no result and operand of it",
-                    "name a result and an operand of this node",
-                )
-        for t in set(changed) - set(written):
-            raise _bad(place, f"{self._tensors[t].name!r} is changed but not written", "list it among the writes")
-        self._nodes[name] = Node(name, op, read, written, domain, in_place=hints, mutates=changed)
-        return listed["writes"][0] if listed["writes"] else name
+        made = self._make_node(op, reads, writes, name, domain)
+        return self._add_node(made, in_place, _names(changes), StreamOrder())
+
+    def stream(self, name: str) -> GraphStream:
+        """Return the stream of this name, a queue of nodes that run one after another. Its methods declare nodes."""
+        if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
+            raise _bad(f"stream {name!r}", "expected a non-empty text without NUL as the name", "rename it")
+        if name.startswith(f"{LANE}/"):
+            raise _bad(f"stream {name!r}", f"{LANE}/… are the streams of asynchronous operations", "rename it")
+        return GraphStream(self, name)
 
     def output(self, *names: str) -> None:
         """Declare tensors that the caller reads after the last step, in this order."""
@@ -184,6 +183,8 @@ class Graph:
         O(n log n).
         """
         main = Body(-1, "", tuple(self._inputs), tuple(self._outputs))
+        for name in self._open:
+            raise _bad(f"node {name!r}", "it is started, and no node waits for it", f"wait({name!r}) on a stream")
         made = Model(self.name, tuple(self._tensors), tuple(self._nodes.values()), (main,), tuple(self._apart))
         validate.validate_model(made)
         return order.sort_topologically(made)
@@ -210,6 +211,40 @@ class Graph:
         self._tensors.append(Tensor(name, sizes, dtype, role, count, dtypes.element_alignment(dtype)))
         return name
 
+    def _make_node(self, op: str, reads: Names, writes: Names, name: str | None, domain: str) -> Node:
+        """Return a node with these accesses, which is not yet declared."""
+        read, written = _names(reads), _names(writes)
+        if name is None and not written:
+            raise _bad(f"node {op!r}", "it writes nothing and has no name", "give it a name")
+        name = written[0] if name is None else name
+        place = f"node {name!r}"
+        if name in self._nodes:
+            raise _bad(place, "the name is used twice", "give each node a different name")
+        operands, results = (tuple(self._row(t, place) for t in names) for names in (read, written))
+        return Node(name, op, operands, results, domain)
+
+    def _add_node(self, node: Node, in_place: Mapping[str, str], changes: tuple[str, ...], order: StreamOrder) -> str:
+        """Declare a node, and return the first tensor that it writes, or its name."""
+        place = f"node {node.name!r}"
+        changed = tuple(self._row(t, place) for t in changes)
+        hints = tuple((self._row(r, place), self._row(o, place)) for r, o in in_place.items())
+        for (result, operand), (to, of) in zip(hints, in_place.items(), strict=True):
+            if result not in node.writes or operand not in node.reads:
+                raise _bad(
+                    place,
+                    f"the hint {to!r} in place of {of!r} names no result and operand of it",
+                    "name a result and an operand of this node",
+                )
+        for t in set(changed) - set(node.writes):
+            raise _bad(place, f"{self._tensors[t].name!r} is changed but not written", "list it among the writes")
+        first = next(iter(self._nodes.values()), None)
+        if first is not None and bool(first.stream) != bool(order.stream):
+            what = "other nodes are on streams" if not order.stream else "other nodes are on no stream"
+            raise _bad(place, what, "declare each node by a stream, or none")
+        made = replace(node, in_place=hints, mutates=changed, stream=order.stream, after=order.after)
+        self._nodes[node.name] = made
+        return self._tensors[made.writes[0]].name if made.writes else made.name
+
     def _undo(self, name: str, what: str, fix: str) -> TmmuError:
         """Remove the tensor declared last, and return the error about it."""
         self._tensors.pop()
@@ -220,6 +255,95 @@ class Graph:
         if name not in self._rows:
             raise _bad(place, f"there is no tensor {name!r}", "declare it before it is used")
         return self._rows[name]
+
+
+@dataclass(frozen=True)
+class GraphStream:
+    """A stream of a graph under construction; `waits` are nodes that have ended before the next one begins (X5).
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR at the wrong call, as those of `Graph`.
+
+    Examples
+    --------
+    >>> g = Graph("fetch")
+    >>> x, w = g.input("x", (8, 64)), g.parameter("w", (64, 64))
+    >>> main = g.stream("main")
+    >>> fetched = main.start("Fetch", w, g.tensor("fetched", (64, 64)), domain="my")
+    >>> main.wait(fetched)
+    'fetched.wait'
+    >>> g.output(main.node("MatMul", [x, fetched], g.tensor("y", (8, 64))))
+    >>> [(node.stream, node.after) for node in g.model().nodes]
+    [('async/0', ()), ('main', ('fetched',)), ('main', ())]
+    """
+
+    graph: Graph
+    name: str
+    waits: tuple[str, ...] = ()
+
+    def after(self, *nodes: str) -> GraphStream:
+        """Return this stream for a node that begins after these nodes have ended, besides those before it here."""
+        for node in nodes:
+            if node not in self.graph._nodes:
+                fix = suggest_names(node, self.graph._nodes, "declare it before it is waited for")
+                raise _bad(f"stream {self.name!r}", f"there is no node {node!r}", fix)
+        return replace(self, waits=tuple(dict.fromkeys((*self.waits, *nodes))))
+
+    def node(
+        self,
+        op: str,
+        reads: Names,
+        writes: Names,
+        *,
+        name: str | None = None,
+        domain: str = "",
+        in_place: Mapping[str, str] = {},
+        changes: Names = (),
+    ) -> str:
+        """Declare an operation on this stream; see `Graph.node`."""
+        made = self.graph._make_node(op, reads, writes, name, domain)
+        found = self.graph._add_node(made, in_place, _names(changes), StreamOrder(self.name, self.waits))
+        self.graph._last[self.name] = made.name
+        return found
+
+    def start(
+        self,
+        op: str,
+        reads: Names,
+        writes: Names,
+        *,
+        name: str | None = None,
+        domain: str = "",
+        changes: Names = (),
+    ) -> str:
+        """Declare an asynchronous operation, which begins after the last node of this stream and overlaps with others.
+
+        Its operands are in use until a node waits for it: see `wait`. Returns the first tensor that it writes, which
+        is its name by default.
+        """
+        graph = self.graph
+        made = graph._make_node(op, reads, writes, name, domain)
+        last = graph._last.get(self.name)
+        after = self.waits if last is None or last in self.waits else (*self.waits, last)
+        found = graph._add_node(made, {}, _names(changes), StreamOrder(self.name, after))
+        lane = graph._open[made.name] = graph._lanes.take(self.name)
+        graph._nodes[made.name] = replace(graph._nodes[made.name], stream=lane)
+        return found
+
+    def wait(self, started: str, *, name: str | None = None) -> str:
+        """Declare the node of this stream at which an asynchronous operation has ended; returns the node's name."""
+        graph = self.graph
+        if started not in graph._open:
+            what = "nothing starts it, or a node waits for it already"
+            raise _bad(f"operation {started!r}", what, f"name one of {', '.join(graph._open) or 'none'}")
+        made = graph._make_node(WAIT[1], (), (), f"{started}.wait" if name is None else name, WAIT[0])
+        order = StreamOrder(self.name, tuple(dict.fromkeys((*self.waits, started))))
+        found = graph._add_node(made, {}, (), order)
+        graph._lanes.give_back(graph._open.pop(started), self.name)
+        graph._last[self.name] = made.name
+        return found
 
 
 def _names(given: Names) -> tuple[str, ...]:

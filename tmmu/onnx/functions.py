@@ -38,6 +38,7 @@ def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     substituted before, because the inliner loses their defaults (finding 132). Raises as `check_expansion`.
     """
     check_expansion(model)
+    _check_metadata(model)
     _substitute_attributes(model)
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     for function in model.functions:
@@ -53,6 +54,16 @@ def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         if all(opset.domain not in ("", "ai.onnx") for opset in function.opset_import) and versions:
             function.opset_import.add(domain="", version=versions[0])
     return inline_local_functions(model)
+
+
+def _check_metadata(model: onnx.ModelProto) -> None:
+    """Raise INVALID_IR if a call of a function states a stream or waits, which inlining would lose. spec: X7.6"""
+    functions = {(f.domain, f.name, f.overload) for f in model.functions}
+    for node in _iterate_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
+        is_call = (node.domain, node.op_type, node.overload) in functions
+        if is_call and any(str(entry.key).startswith("tmmu.") for entry in node.metadata_props):
+            what = "it calls a local function, and states a stream or waits"
+            raise refuse("INVALID_IR", f"node {node.name!r}", what, "state them at the nodes of the function")
 
 
 def _substitute_attributes(model: onnx.ModelProto) -> None:

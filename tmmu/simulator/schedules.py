@@ -7,7 +7,8 @@ compared with what the steps compute one after another in private memory. As lon
 results are those of private memory, and these are written. `run_threads` has a real thread for each stream instead.
 
 With `sanitize`, two running steps must not access a common byte, at least one of them writing, even if every byte is
-right. Only the waits of the plan are used: no clocks, no lifetimes and no storages. spec: SIM10.1 to SIM10.4
+right. Only the waits of the plan are used: no clocks, no lifetimes and no storages. With an event log each access is of
+a whole tensor, and has a line. spec: SIM10.1 to SIM10.5
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ import numpy as np
 from tmmu.core.errors import TmmuError
 from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator.machine import Kernels, run
 from tmmu.simulator.memories import PATTERN, PrivateMemory, Raw
+from tmmu.simulator.overlap_log import OverlapLog
 from tmmu.simulator.owners import Owners
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.simulate import SimulationReport, unwritten_corruption
@@ -134,9 +137,10 @@ class Schedules:
     Raises the errors of `check_runnable`, and those of `MappedMemory.map`.
     """
 
-    def __init__(self, program: PlanProgram, *, sanitize: bool = False) -> None:
+    def __init__(self, program: PlanProgram, *, sanitize: bool = False, events: EventLog | None = None) -> None:
         check_runnable(program)
-        self.program, self.sanitize = program, sanitize
+        self.program, self.sanitize, self.events = program, sanitize, events
+        self.pieces = PIECES if events is None else 1
         steps = program.plan.allocation.steps
         self.stream: list[int] = steps.stream.tolist()
         last: dict[int, int] = {}
@@ -155,7 +159,8 @@ class Schedules:
                 check_bounds(self.program)
                 reference = run_privately(self.program, kernels)
                 arena.write_given(reference)
-                for access, n in self._interleave(reference, found, seed):
+                arena.log = self._open_log(reference)
+                for access, n in self._interleave(arena, found, seed):
                     looks += not access.is_write
                     arena.perform(reference, n, access, sanitize=self.sanitize)
                 looks += arena.check_returned(reference, sanitize=self.sanitize)
@@ -178,6 +183,7 @@ class Schedules:
                 check_bounds(self.program)
                 reference = run_privately(self.program, kernels)
                 arena.write_given(reference)
+                arena.log = self._open_log(reference)
                 _Threads(self, arena, reference, found).run()
                 found.report.looks += arena.check_returned(reference, sanitize=self.sanitize)
                 found.report.outputs = {t: reference.reads[None, t] for t in self.program.returned}
@@ -197,8 +203,11 @@ class Schedules:
                     if (access.is_write or theirs.is_write) and (at := _common(self.program, access, theirs)):
                         raise self._race(n, access, other, theirs, at)
 
+    def _open_log(self, reference: Reference) -> OverlapLog | None:
+        return None if self.events is None else OverlapLog(self.program, reference.owner, self.events)
+
     def _interleave(
-        self, reference: Reference, found: ScheduleReport, seed: int
+        self, arena: PlannedBytes, found: ScheduleReport, seed: int
     ) -> Iterator[tuple[AccessPiece, int]]:  # fmt: skip
         """Yield the accesses of all steps in an order that the seed determines, and log when steps begin and end."""
         draw = random.Random(seed)
@@ -210,8 +219,8 @@ class Schedules:
             n = choose([*running, *ready])
             if n not in running:
                 waiting.remove(n)
-                running[n] = list(plan_accesses(self.program, n, draw))[::-1]
-                found.log.append(("begin", n))
+                running[n] = list(plan_accesses(self.program, n, draw, self.pieces))[::-1]
+                arena.begin(n, found)
                 found.widest = max(found.widest, len(running))
                 if self.sanitize:
                     self.check_apart(n, running)
@@ -220,7 +229,7 @@ class Schedules:
             else:
                 del running[n]
                 ended.add(n)
-                found.log.append(("end", n))
+                arena.end(n, found)
 
     def _race(self, n: int, mine: AccessPiece, other: int, theirs: AccessPiece, at: tuple[int, int]) -> Corrupted:
         program = self.program
@@ -272,18 +281,19 @@ class _Threads:
         schedules, found = self.schedules, self.found
         with self.lock:
             self.running.add(n)
-            found.log.append(("begin", n))
+            self.arena.begin(n, found)
             found.widest = max(found.widest, len(self.running))
             if schedules.sanitize:
                 schedules.check_apart(n, self.running)
-        for access in plan_accesses(schedules.program, n, random.Random(f"{found.seed} {n}")):
+        draw = random.Random(f"{found.seed} {n}")
+        for access in plan_accesses(schedules.program, n, draw, schedules.pieces):
             time.sleep(0)  # lets another thread make its access
             with self.lock:
                 found.report.looks += not access.is_write
                 self.arena.perform(self.reference, n, access, sanitize=schedules.sanitize)
         with self.lock:
             self.running.remove(n)
-            found.log.append(("end", n))
+            self.arena.end(n, found)
         self.ended[n].set()
 
 
@@ -323,22 +333,22 @@ def all_accesses(program: PlanProgram, n: int) -> Iterator[AccessPiece]:
             yield AccessPiece(t, 0, program.sizes[t], is_write=True)
 
 
-def plan_accesses(program: PlanProgram, n: int, draw: random.Random) -> Iterator[AccessPiece]:
+def plan_accesses(program: PlanProgram, n: int, draw: random.Random, most: int = PIECES) -> Iterator[AccessPiece]:
     """Yield the accesses of a step in pieces: reads in a drawn order, then writes in another."""
     for is_write in (False, True):
         pieces = [
             access._replace(first=first, end=end)
             for access in all_accesses(program, n)
             if access.is_write == is_write
-            for first, end in _cut(access.end, draw)
+            for first, end in _cut(access.end, draw, most)
         ]
         draw.shuffle(pieces)
         yield from pieces
 
 
-def _cut(size: int, draw: random.Random) -> Iterator[tuple[int, int]]:
-    """Yield ranges that cover `size` bytes, at most `PIECES`."""
-    cuts = sorted({draw.randrange(size) for _ in range(PIECES - 1)} if size else ())
+def _cut(size: int, draw: random.Random, most: int) -> Iterator[tuple[int, int]]:
+    """Yield at most `most` ranges that cover `size` bytes."""
+    cuts = sorted({draw.randrange(size) for _ in range(most - 1)} if size else ())
     yield from pairwise(dict.fromkeys((0, *cuts, size)))
 
 
@@ -352,7 +362,12 @@ def _common(program: PlanProgram, a: AccessPiece, b: AccessPiece) -> tuple[int, 
 
 
 class PlannedBytes:
-    """The arenas of a run, and the owner of each byte: the step that wrote it, and the tensor."""
+    """The arenas of a run, and the owner of each byte: the step that wrote it, and the tensor.
+
+    `log`, if there is one, gets a line for each begin, access and end.
+    """
+
+    log: OverlapLog | None = None
 
     def __init__(self, program: PlanProgram, memory: MappedMemory) -> None:
         self.program, self.memory = program, memory
@@ -367,6 +382,18 @@ class PlannedBytes:
             if t not in self.program.views:
                 self._write(None, t, 0, reference.writes[None, t])
 
+    def begin(self, n: int, found: ScheduleReport) -> None:
+        """Log that a step begins."""
+        found.log.append(("begin", n))
+        if self.log is not None:
+            self.log.begin(n)
+
+    def end(self, n: int, found: ScheduleReport) -> None:
+        """Log that a step has ended."""
+        found.log.append(("end", n))
+        if self.log is not None:
+            self.log.end(n)
+
     def perform(self, reference: Reference, n: int, access: AccessPiece, *, sanitize: bool) -> None:
         """Perform an access of a step: compare what it reads, or write what it computes."""
         program = self.program
@@ -379,6 +406,8 @@ class PlannedBytes:
         t, first, end = access.tensor, access.first, access.end
         if access.is_write:
             self._write(n, t, first, reference.writes[n, t][first:end])
+            if self.log is not None:
+                self.log.write(n, t)
         else:
             self._read(reference, n, t, first, end, sanitize)
 
@@ -386,6 +415,8 @@ class PlannedBytes:
         """Compare the tensors that the caller reads at the end, and return how many there are."""
         for t in self.program.returned:
             self._read(reference, None, t, 0, self.program.sizes[t], sanitize)
+        if self.log is not None:
+            self.log.close()
         return len(self.program.returned)
 
     def _write(self, n: int | None, t: int, first: int, content: Raw) -> None:
@@ -406,6 +437,9 @@ class PlannedBytes:
         expected, found = reference.reads[n, t][first:end], self.memory.arenas[a].look(at + first, end - first)
         wrong = np.flatnonzero(expected != found)
         owner = self.number.get(reference.owner[n, t], -1)
+        if self.log is not None:
+            held = [run_.value for run_ in self.owners[a].read(at + first, at + end)]
+            self.log.read(n, t, [self.values[value] if value >= 0 else None for value in held])
         for run_ in self.owners[a].read(at + first, at + end):
             is_wrong = len(wrong) and run_.first <= at + first + int(wrong[0]) < run_.end
             if is_wrong or (sanitize and run_.value != owner):

@@ -21,6 +21,7 @@ from proofs.model_check.following import (
     scans,
     sealed_logs,
     sessions,
+    streams,
     together,
     write_locks,
     zeroing,
@@ -33,7 +34,7 @@ from proofs.model_check.judge import RunResult
 
 READERS = (
     scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions, regions, evictions, sealed_logs,
-    write_locks, plan_sets,
+    write_locks, plan_sets, streams,
 )  # fmt: skip
 """The modules that extract the paths of one TLA+ module each from a log."""
 

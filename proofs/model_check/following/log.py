@@ -91,6 +91,10 @@ def _numbers(value: Any) -> bool:
     return isinstance(value, list) and all(map(_count, value))
 
 
+def _integers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(number) is int and abs(number) <= LARGEST for number in value)
+
+
 def _ascending(value: Any) -> bool:
     return _numbers(value) and value == sorted(set(value))
 
@@ -250,6 +254,15 @@ EVENTS: dict[str, dict[str, Check]] = {
     "set read": {"tensor": _count, "call": _count},
     "set write": {"tensor": _count},
     "set return": {"program": _count},
+    "streams opened": {
+        "stream": _numbers, "waits": _rows(_count, _count), "values": _rows(_count, _count, _size, _positive),
+        "reads": _rows(_count, _count, _size, _positive),
+    },
+    "step begun": {"step": _count},
+    "value read": {"step": _count, "value": _count, "address": _size, "size": _size, "found": _integers},
+    "value written": {"step": _count, "value": _count},
+    "step ended": {"step": _count},
+    "streams closed": {},
     "access": {**THREAD, "subject": _text, "start": _size, "stop": _size, "is_write": _truth},
 }  # fmt: skip
 """Every event with its fields, and the check of each field."""

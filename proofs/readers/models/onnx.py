@@ -27,6 +27,7 @@ from proofs.readers.models.onnx_graph import (
     opsets,
     short_domain,
 )
+from proofs.readers.models.onnx_streams import read_stream_orders
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.models.sizes import encodings
 from proofs.readers.models.sizes.reading import Formal, SizeReading
@@ -148,6 +149,8 @@ class _Reading:
                 raise _invalid(f"graph output {name!r} is listed {count} times", name)
         self.reference.inputs, self.reference.outputs = tuple(inputs), tuple(outputs)
         self.reference.unproduced = frozenset(self.unproduced)
+        run = {step.node for step in self.reference.steps if not step.body}
+        self.reference.streams = read_stream_orders(self.resolved.graph, run)
 
     def _open(self, scope: _Scope) -> None:
         """Add a graph's initializers and put its nodes on the stack."""

@@ -189,7 +189,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
     "tmmu/tasks/library.py": (f"{UNIT}library.py",),
-    "tmmu/ir/graph.py": (f"{UNIT}library.py",),
+    "tmmu/ir/graph.py": (f"{UNIT}library.py", f"{UNIT}graph_streams.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py")
        for name in ("formats", "text")},
     "tmmu/core/flags.py": (f"{UNIT}flags.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}cli_plan.py"),
@@ -276,6 +276,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"proofs/readers/models/{name}.py": READERS
         for name in ("bodies", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
     },
+    "proofs/readers/models/onnx_streams.py": (f"{UNIT}onnx_streams.py",),
     **{f"proofs/definition/model/{name}.py": READERS for name in ("compare", "difference")},
     "proofs/definition/model/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
     "proofs/definition/model/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
@@ -375,6 +376,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/onnx/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
        for name in ("binding", "bodies", "naming", "reading", "resolution", "structure", "values")},
     "tmmu/importers/constants.py": (f"{UNIT}constants.py", *SHAPES),
+    "tmmu/importers/onnx_streams.py": (f"{UNIT}onnx_streams.py",),
     "tmmu/importers/opaque.py": (f"{UNIT}opaque_nodes.py", *SHAPES),
     **{f"tmmu/importers/{name}.py": (*TRACED, f"{COMMANDS}trace_torch.py", f"{COMMANDS}trace_jax.py")
        for name in ("conversion", "jax", "jax_reader", "phases", "torch", "torch_reader", "traced", "windows")},

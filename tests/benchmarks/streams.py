@@ -1,0 +1,124 @@
+"""What overlap costs in bytes and in planning: `python -m tests.benchmarks.streams`, or `… growth [COUNT...]`.
+
+Without arguments it plans the examples whose steps overlap, and the same nodes one after another: in the order of the
+model, and in one with fewer live bytes. Figures are the bytes of all arenas that reuse their bytes.
+
+`growth` plans the synthetic training graph with its nodes on eight streams in turn, and without streams. Each
+measurement is a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+from tests.benchmarks.training import training_model
+from tmmu import examples
+from tmmu.core.columns import attribute_values
+from tmmu.core.vocabulary import Model
+from tmmu.ir import text
+from tmmu.ir.order import find_dependencies
+from tmmu.planner import PlanOptions, plan_memory
+from tmmu.plans import metrics
+from tmmu.plans.sections import Plan
+
+STREAMS, LAYOUT = 8, "packed"
+SIZES = (10_000, 100_000, 1_000_000)
+NAMES = [name for name in examples.TEXTS if name.startswith("streams-")]
+
+
+def read_example(name: str) -> Model:
+    """Return the model of an example."""
+    module, words = examples.TEXTS[name].split(":")
+    written: str = getattr(__import__(f"tmmu.examples.{module}", fromlist=[words]), words)
+    return text.read(written.encode(), name)
+
+
+def drop_streams(model: Model) -> Model:
+    """Return a model whose nodes run one after another."""
+    return replace(model, nodes=tuple(replace(node, stream="", after=()) for node in model.nodes))
+
+
+def count_bytes(plan: Plan) -> int:
+    """Return the bytes of the arenas that reuse theirs."""
+    footprints = metrics.compute_footprints(plan.allocation)
+    return sum(size for arena, size in zip(plan.allocation.arenas, footprints, strict=True) if arena.reuse)
+
+
+def compare_examples() -> None:
+    """Print a row for each example."""
+    print(f"{'example':24} {'streams':>8} {'slots':>6} {'overlapping':>12} {'one by one':>12} {'fewest live':>12}")
+    for name in NAMES:
+        model = read_example(name)
+        plan = plan_memory(model, options=PlanOptions(layout=LAYOUT)).plan
+        assert plan.claims is not None
+        slots = sum(len(used.antichain or ()) for used, arena in zip(
+            plan.claims.usage, plan.allocation.arenas, strict=True) if arena.reuse)  # fmt: skip
+        alone = drop_streams(model)
+        orders = [
+            count_bytes(plan_memory(alone, options=PlanOptions(layout=LAYOUT, order=order)).plan)
+            for order in ("given", "memory")
+        ]
+        sizes = " ".join(f"{size / 1024:>8.0f} KiB" for size in (count_bytes(plan), *orders))
+        print(f"{name:24} {len(plan.allocation.streams):>8} {slots:>6} {sizes}")
+
+
+def spread(model: Model, count: int = STREAMS) -> Model:
+    """Return the model with its nodes on `count` streams in turn, and the waits that operands need."""
+    names = list(attribute_values(model.nodes, "name"))
+    waits: list[dict[int, int]] = [{} for _ in names]
+    for earlier, later in find_dependencies(model):
+        if earlier % count != later % count:
+            of = waits[later]
+            of[earlier % count] = max(earlier, of.get(earlier % count, earlier))
+    nodes = tuple(
+        replace(node, stream=str(n % count), after=tuple(names[k] for k in sorted(waits[n].values())))
+        for n, node in enumerate(model.nodes)
+    )
+    return replace(model, nodes=nodes)
+
+
+def measure(count: int, streams: int) -> None:
+    """Plan a model, and print the processor's seconds and the most memory of this process."""
+    model = training_model(count)
+    model = spread(model, streams) if streams > 1 else model
+    before = time.process_time()
+    plan = plan_memory(model, options=PlanOptions(layout=LAYOUT)).plan
+    took = time.process_time() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"cpu": took, "peak_mib": peak, "bytes": count_bytes(plan)}))
+
+
+def growth(sizes: tuple[int, ...]) -> None:
+    """Print seconds, memory and the exponent with and without streams."""
+    print(f"{'tensors':>9} {'streams':>8} {'CPU s':>8} {'exponent':>9} {'peak MiB':>9} {'time x':>7} {'memory x':>9}")
+    last: dict[int, tuple[int, float]] = {}
+    for count in sizes:
+        found = {}
+        for streams in (1, STREAMS):
+            command = [sys.executable, "-m", "tests.benchmarks.streams", "measure", str(count), str(streams)]
+            found[streams] = got = json.loads(
+                subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            )
+            exponent = ""
+            if streams in last:
+                before, seconds = last[streams]
+                exponent = f"{math.log(got['cpu'] / seconds) / math.log(count / before):.2f}"
+            last[streams] = count, got["cpu"]
+            ratios = [f"{got[key] / found[1][key]:.2f}" for key in ("cpu", "peak_mib")] if streams > 1 else ["", ""]
+            row = f"{count:>9} {streams:>8} {got['cpu']:>8.2f} {exponent:>9} {got['peak_mib']:>9.0f}"
+            print(f"{row} {ratios[0]:>7} {ratios[1]:>9}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["measure"]:
+        measure(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1:2] == ["growth"]:
+        growth(tuple(map(int, sys.argv[2:])) or SIZES)
+    else:
+        compare_examples()
