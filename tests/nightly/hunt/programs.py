@@ -168,7 +168,7 @@ def evaluate(program: Program, inputs: Sequence[Array]) -> list[Array]:
         assert given.shape == value.shape
         at[value.id] = given.astype(stored_dtype(value.dtype))
     for step in program.steps:
-        found = _computed(step, [at[number] for number in step.operands])
+        found = compute(step, [at[number] for number in step.operands])
         for value, made in zip(step.results, found, strict=True):
             low, high = RANGES.get(value.dtype, (-EXACT, EXACT))
             assert made.shape == value.shape, (step, made.shape)
@@ -177,7 +177,7 @@ def evaluate(program: Program, inputs: Sequence[Array]) -> list[Array]:
     return [at[number] for number in program.outputs]
 
 
-def _computed(step: Step, given: list[Array]) -> list[Array]:
+def compute(step: Step, given: list[Array]) -> list[Array]:
     one = SIMPLE.get(step.op)
     if one is not None:
         return [np.asarray(one(step, *given))]

@@ -1,0 +1,44 @@
+"""OpenVINO on the CPU: results of a compiled model, whose memory its plugin plans. It states no plan.
+
+`unplanned` is the reference plugin (TEMPLATE), where it is installed and takes the program.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path = [str(Path(__file__).parents[1]), *sys.path[1:]]  # this folder's names are those of packages
+
+import openvino as ov
+import programs as p
+from in_onnx import FEATURES, model_of
+from serving import Array, Compiled, Refused, serve
+
+SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1", "NUM_STREAMS": "1"}
+CORE = ov.Core()
+
+
+def run(made: ov.CompiledModel, inputs: Sequence[Array], times: int) -> list[Array]:
+    """Return what a model returns when it is run for the last time, in the same memory each time."""
+    request = made.create_infer_request()
+    for _ in range(times):
+        request.infer([each.copy() for each in inputs])
+    return [request.get_output_tensor(k).data.copy() for k in range(len(made.outputs))]
+
+
+def compile_and_run(
+    program: p.Program, inputs: Sequence[Sequence[Array]], variant: str, folder: Path, runs: bool
+) -> Compiled:
+    """Run it on the CPU."""
+    try:
+        model = CORE.read_model(model_of(program, functions=False).SerializeToString())
+    except RuntimeError as error:
+        raise Refused(str(error)) from error
+    made = CORE.compile_model(model, "CPU", SETTINGS)
+    return Compiled([], [run(made, one, 2 if variant == "twice" else 1) for one in inputs])
+
+
+if __name__ == "__main__":
+    serve("OpenVINO", ov.__version__.partition("-")[0], compile_and_run, FEATURES - {"call"}, ("once", "twice"))
