@@ -25,9 +25,12 @@ SIMPLE = {
 FEATURES = p.FEATURES - {"subbyte"}
 
 
-def model_of(program: p.Program, functions: bool = True) -> onnx.ModelProto:
-    """Return the model. Without `functions`, a call is a Refused."""
-    writer = _Writer(functions)
+def model_of(program: p.Program, functions: bool = True, reads_slices: bool = False) -> onnx.ModelProto:
+    """Return the model. Without `functions`, a call is a Refused.
+
+    With `reads_slices`, each number that the body of a Scan makes is computed from the slices too, to the same value.
+    """
+    writer = _Writer(functions, reads_slices)
     graph = writer.graph(program, "main", [f"in{k}" for k in range(len(program.inputs))])
     opset = [helper.make_opsetid("", OPSET), helper.make_opsetid("hunt", 1)]
     return helper.make_model(graph, opset_imports=opset, functions=writer.functions, ir_version=10)
@@ -36,8 +39,8 @@ def model_of(program: p.Program, functions: bool = True) -> onnx.ModelProto:
 class _Writer:
     """Writes programs as graphs. Names are not used twice, whichever graph has them."""
 
-    def __init__(self, functions: bool) -> None:
-        self.takes_functions = functions
+    def __init__(self, functions: bool, reads_slices: bool) -> None:
+        self.takes_functions, self.reads_slices = functions, reads_slices
         self.functions: list[onnx.FunctionProto] = []
         self._count = 0
 
@@ -196,9 +199,23 @@ class _Writer:
         if step.attributes["length"] == 0 or len(given) == carries:
             raise Refused("a scan over nothing")
         graph = self.graph(inner, self.fresh(), [self.fresh() for _ in inner.inputs])
+        if self.reads_slices:
+            self.read(graph, [each.name for each in graph.input][carries:], inner)
         nodes.append(
             helper.make_node("Scan", given, made, name=made[0], body=graph, num_scan_inputs=len(given) - carries)
         )
+
+    def read(self, graph: Any, slices: Sequence[str], program: p.Program) -> None:
+        """Let each number that a graph returns depend on the slices."""
+        known, nodes = program.values(), list[Any]()
+        wide = [self.node(nodes, "Cast", [each], to=TensorProto.FLOAT) for each in slices]
+        zeros = [self.node(nodes, "Mul", [each, self.constant(nodes, 0, "float32")]) for each in wide]
+        zero = self.node(nodes, "Sum", [self.node(nodes, "ReduceSum", [each], keepdims=0) for each in zeros])
+        for made, k in zip(graph.output, program.outputs, strict=True):
+            if known[k].dtype in ("float32", "int32") and known[k].size:
+                term = self.node(nodes, "Cast", [zero], to=TYPES[known[k].dtype])
+                made.name = self.node(nodes, "Add", [made.name, term])
+        graph.node.extend(nodes)
 
 
 def _typed(name: str, value: p.Value) -> Any:
