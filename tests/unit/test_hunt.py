@@ -14,6 +14,7 @@ from tests.nightly.hunt import programs as p
 from tests.nightly.hunt.__main__ import NotARecord, replay
 from tests.nightly.hunt.driver import Hunt, Worker, flat, inputs_of, row, table
 from tests.nightly.hunt.planners import PLANNERS, Planner
+from tests.nightly.hunt.planted import measure_power
 
 FEATURES = ["float32", "gather", "outputs", "unused", "views", "windows"]
 
@@ -132,6 +133,14 @@ def test_long_straight_programs_and_deep_control_flow_are_both_drawn() -> None:
     assert any(len(program.steps) >= 40 and not count for program, count in zip(programs, controls, strict=True))
     assert max(controls) >= 4
     assert sum(len(program.steps) < 6 for program in programs) >= 5
+
+
+def test_a_planner_without_errors_is_right_and_planted_ones_show() -> None:
+    """The rarer ones take more programs: `nightly/test_hunt.py`."""
+    found, used = measure_power(20, ["last reader", "returned", "in place", "argument", "inner"])
+    assert found["none"] == 0
+    assert len(+found) == 5
+    assert len(+used) == 4
 
 
 def test_a_worker_that_dies_or_hangs_is_started_anew() -> None:

@@ -3,6 +3,7 @@
 python -m tests.nightly.hunt --minutes 60 --planners "litert executorch"
 python -m tests.nightly.hunt --replay RECORD.json    # one finding again: program, verdict, results
 python -m tests.nightly.hunt --table                 # the figures of all runs so far
+python -m tests.nightly.hunt --power 1000            # how many of 1,000 programs show each planted error
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from tests.nightly.hunt import planted
 from tests.nightly.hunt import programs as p
 from tests.nightly.hunt.driver import Hunt, Worker, inputs_of, table
 from tests.nightly.hunt.planners import PLANNERS, ROOT, install
@@ -74,7 +76,13 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="with --replay: a folder for the compiler's files")
     parser.add_argument("--no-shrinking", action="store_true", help="count what is wrong, and write no record")
     parser.add_argument("--table", action="store_true", help="print the figures so far")
+    parser.add_argument(
+        "--power", type=int, metavar="COUNT", help="run COUNT programs on a planner with planted errors"
+    )
     given = parser.parse_args()
+    if given.power is not None:
+        planted.print_power(given.power)
+        return 0
     if given.replay is not None:
         if not given.replay.is_file():
             parser.error(f"--replay: there is no file {given.replay}; give a record, as those in {FOUND}")

@@ -271,7 +271,7 @@ class Hunt:
     def record(self, seed: int, variant: str, program: p.Program, found: Found) -> str | None:
         """Write a record, unless there are enough of its kind; its name."""
         operations = sorted(set(p.operations(program)))
-        title = f"{found.outcome}{'-differs' if found.differs else ''}-{'-'.join(operations)}"
+        title = f"{found.outcome.replace(' ', '-')}{'-differs' if found.differs else ''}-{'-'.join(operations)}"
         folder = self.folder / "records" / self.name
         if len(list(folder.glob(f"*/{title}.json"))) >= KEPT:
             return title
@@ -367,13 +367,16 @@ def row(path: Path) -> dict[str, Any]:
         "run": sum(line["differs"] is not None for line in known),
         "differs": sum(line["differs"] is True for line in known),
         "right, differs": sum(line["outcome"] in ("right", "proved") and line["differs"] is True for line in known),
+        "no plan, differs": sum(line["outcome"] == "no plan" and line["differs"] is True for line in known),
         "refuted, differs": sum(line["outcome"] == "refuted" and line["differs"] is True for line in known),
     }
 
 
 def table(folder: Path) -> Iterator[str]:
     """The figures of all logs in a folder, a planner a line, as Markdown."""
-    columns = ["planner", "version", "tried", *OUTCOMES, "run", "refuted, differs", "right, differs"]
+    columns = [
+        "planner", "version", "tried", *OUTCOMES, "run", "refuted, differs", "right, differs", "no plan, differs",
+    ]  # fmt: skip
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
     for path in sorted(folder.glob("*.jsonl")):

@@ -23,13 +23,16 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "executorch": ("executorch==1.5.1", "torch==2.15.0"),
     "iree": ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "numpy==2.4.6"),
     "jax": ("jax==0.10.2",),
-    "openvino": ("openvino==2026.4.1", "numpy==2.4.6"),
+    "mnn": ("MNN==3.6.1", "onnx==1.23.2", "numpy==2.4.6"),
+    "onnxruntime": ("onnxruntime==1.32.0", "onnx==1.23.2", "numpy==2.4.6"),
+    "openvino": ("openvino==2026.4.1", "onnx==1.23.2", "numpy==2.4.6"),
     "tflite": (
         "ai-edge-litert==2.3.0", "ethos-u-vela==5.2.0", "tflite-micro==0.dev20261023182759", "flatbuffers==25.12.19",
         "numpy==2.4.6",
     ),
     "tinygrad": ("tinygrad==0.14.0", "numpy==2.4.6"),
     "torch": ("torch==2.15.0",),
+    "tract": ("tract==0.23.9", "onnx==1.23.2", "numpy==2.4.6"),
     "tvm": ("apache-tvm==0.27.0.post1", "numpy==2.4.6"),
 }  # fmt: skip
 """The packages of each environment, in the versions that the hunt and the reports were run with."""
@@ -82,6 +85,10 @@ PLANNERS = {
         _planner("inductor", "torch"),
         _planner("tinygrad", "tinygrad", "clang"),
         _planner("xla", "jax"),
+        _planner("onnxruntime", "onnxruntime"),
+        _planner("openvino", "openvino"),
+        _planner("mnn", "mnn"),
+        _planner("tract", "tract"),
     )
 }
 

@@ -168,7 +168,7 @@ def evaluate(program: Program, inputs: Sequence[Array]) -> list[Array]:
         assert given.shape == value.shape
         at[value.id] = given.astype(stored_dtype(value.dtype))
     for step in program.steps:
-        found = _computed(step, [at[number] for number in step.operands])
+        found = compute(step, [at[number] for number in step.operands])
         for value, made in zip(step.results, found, strict=True):
             low, high = RANGES.get(value.dtype, (-EXACT, EXACT))
             assert made.shape == value.shape, (step, made.shape)
@@ -177,7 +177,7 @@ def evaluate(program: Program, inputs: Sequence[Array]) -> list[Array]:
     return [at[number] for number in program.outputs]
 
 
-def _computed(step: Step, given: list[Array]) -> list[Array]:
+def compute(step: Step, given: list[Array]) -> list[Array]:
     one = SIMPLE.get(step.op)
     if one is not None:
         return [np.asarray(one(step, *given))]
@@ -431,14 +431,23 @@ class _Maker:
         return {"inplace": True} if "inplace" in self.features and self.rng.random() < 0.4 else {}
 
     def binary(self) -> None:
-        a = self.number()
-        b = self.want(a.dtype, a.shape)
+        a, b = self.mirrored() or (self.number(), None)
+        b = b or self.want(a.dtype, a.shape)
         op = self.rng.choice(OPERATIONS["binary"])
         if op == "mul":
             a, b = self.within(a, CARRIED), self.within(b, CARRIED)
         bounds = self.bound[a.id], self.bound[b.id]
         bound = {"add": sum(bounds), "sub": sum(bounds), "mul": bounds[0] * bounds[1]}.get(op, max(bounds))
         self.step(op, [a, b], a.dtype, a.shape, bound, **self.may_overwrite())
+
+    def mirrored(self) -> tuple[Value, Value] | None:
+        """Now and then a new value, and a view of it with the same shape and other places."""
+        if "views" not in self.features or self.rng.random() >= 0.12:
+            return None
+        size = self.rng.choice([each for each in self.sizes if each > 1] or [2])
+        base = self.want(self.main, (size, size))
+        a = self.step("neg", [base], base.dtype, base.shape, self.bound[base.id])
+        return a, self.step("transpose", [a], a.dtype, a.shape, self.bound[a.id], axes=[1, 0])
 
     def scalar(self) -> None:
         a, value = self.number(), self.rng.choice((-3, -2, -1, 1, 2, 3, 5))
