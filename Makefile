@@ -18,7 +18,7 @@ help:
 	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
 	@echo 'make site       the pages of spec/ as a site in site/, which needs no network'
 	@echo 'make wheel      dist/*.whl for Linux x86-64, with the program of that checker'
-	@echo 'make wheel-test  build it, and run the integration tests and a smoke run (PYTHONS="python3.12 …") on what it installs'
+	@echo 'make wheel-test  build it, run the integration tests, type the pages, and a smoke run (PYTHONS="python3.12 …") on what it installs'
 	@echo 'make lock       .ci/*.txt: the versions that CI installs, with their digests'
 	@echo 'make audit      compare those versions with the known faults of packages'
 	@echo 'make coverage   lines and branches of the verifier and the planner that tests run, and what none runs'
@@ -114,7 +114,7 @@ wheel: kernel $(if $(LOCKED),$(VENV)/dev)
 		--no-deps $(if $(LOCKED),--no-build-isolation) -w dist .
 	@ls dist/*.whl
 
-# The wheel as users have it: smoke runs on PYTHONS, the integration tests on one, from a folder without the sources.
+# The wheel as users have it: smoke runs on PYTHONS, the integration tests and the pages on one, from a folder without the sources.
 PYTHONS ?= $(PYTHON)
 wheel-test: wheel
 	@sh .ci/wheel.sh $(PYTHON) $(PYTHONS)

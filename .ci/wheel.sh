@@ -1,6 +1,7 @@
 #!/bin/sh
-# The wheel in dist/ as users have it, from a folder without the sources: the integration tests on this Python, and a
-# smoke run on each Python that is named. `make wheel-test` builds the wheel and calls this.
+# The wheel in dist/ as users have it, from a folder without the sources: the integration tests and every command of
+# the README and the tutorials on this Python, and a smoke run on each Python that is named. `make wheel-test` builds
+# the wheel and calls this.
 set -eu
 root=$(pwd)
 wheel=$(ls -t "$root"/dist/*.whl | head -1)
@@ -40,4 +41,4 @@ mkdir "$work/apart" # all but the packages themselves
 git ls-files -z | grep -zv '^tmmu/\|^proofs/' | xargs -0 cp --parents -t "$work/apart"
 cd "$work/apart"
 PATH="$work/venv/bin:$PATH" HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}" \
-  "$work/venv/bin/pytest" -q -n 2 --dist worksteal -m "not checkout" tests/integration
+  "$work/venv/bin/pytest" -q -n 2 --dist worksteal -m "not checkout" tests/integration tests/nightly/test_typed_pages.py

@@ -110,34 +110,39 @@ def _drawing(witness: dict[str, Any], plan: Plan | BufferPlan) -> str:
         return f"<rect x='{x:.1f}' y='{y:.1f}' width='{max(w, 1):.1f}' height='{max(h, 1):.1f}' {style}>{words}</rect>"
 
     behind = "fill='#999999' fill-opacity='0.35' stroke='#888888'"
-    drawn = [rectangle(*other, behind) for other in _others(plan, arena, (x0, x1, y0, y1))]
+    others = list(_others(plan, arena, (x0, x1, y0, y1)))
+    drawn = [rectangle(*other, behind) for other in others]
     for k, box in enumerate(shown):
         style = f"fill='{COLOURS[k % len(COLOURS)]}' fill-opacity='0.45' stroke='{COLOURS[k % len(COLOURS)]}'"
         title = f"{box.tensor}: steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte}"
         drawn.append(rectangle(box.birth, box.death, box.first_byte, box.last_byte, style, title))
     if witness["first_byte"] is not None:
-        step = witness["steps"][0] if witness["steps"] else left
-        last = step if witness["steps"] else right
         style = "fill='#b3261e' fill-opacity='0.7'"
-        drawn.append(
-            rectangle(step, last, witness["first_byte"], witness["last_byte"], style, "what the witness names")
-        )
+        for step, last in [(step, step) for step in witness["steps"]] or [(left, right)]:
+            drawn.append(
+                rectangle(step, last, witness["first_byte"], witness["last_byte"], style, "what the witness names")
+            )
     legend = "".join(
-        f"<div><span style='background:{COLOURS[k % len(COLOURS)]};padding:0 .6em'></span> "
+        f"<div><span style='background:{COLOURS[k % len(COLOURS)]};padding:0 .6em;margin-right:.4em'></span>"
         f"{html.escape(escape_line(box.tensor))}: "
         f"steps {box.birth} to {box.death}, bytes {box.first_byte} to {box.last_byte} of "
         f"{html.escape(escape_line(box.arena))}</div>"
         for k, box in enumerate(shown)
     )
-    named = "<div><span style='background:#b3261e;padding:0 .6em'></span> the step and the bytes of the witness</div>"
-    axes = _write_axis(x0, x1, width, "step", is_upright=False) + _write_axis(y0, y1, height, "bytes", is_upright=True)
+    which = "the steps" if len(witness["steps"]) > 1 else "the step"
+    named = (
+        f"<div><span style='background:#b3261e;padding:0 .6em;margin-right:.4em'></span>{which} and the bytes of the "
+        "witness</div>"
+    )
+    axes = _write_axis(x0, x1, width, "step", is_upright=False)
+    axes += _write_axis(y0, y1, height, f"bytes of {html.escape(escape_line(arena))}", is_upright=True)
+    count = f"{BEHIND} largest storages" if len(others) == BEHIND else count_noun(len(others), "storage")
     return (
         f"<svg viewBox='{-MARGIN} 0 {width + MARGIN} {height + 40}' width='{width + MARGIN}' height='{height + 40}' "
         f"font-family='sans-serif' font-size='12' fill='currentColor'>"
         f"<svg width='{width}' height='{height}'>{''.join(drawn)}</svg>"
         f"<rect width='{width}' height='{height}' fill='none' stroke='#888888'/>{axes}</svg>{legend}{named}"
-        f"<div>The {count_noun(len(shown), 'tensor')} of the witness and the {BEHIND} largest other storages in sight, "
-        "these grey.</div>"
+        f"<div>The {count_noun(len(shown), 'tensor')} of the witness, and in grey the {count} in view.</div>"
     )
 
 

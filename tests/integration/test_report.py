@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.support.commands import ran
+from tests.support.screenshots import RACE
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
 from tests.support.tools import require_compiler
@@ -25,6 +26,7 @@ from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan
 from tmmu.report import records
 from tmmu.report.arena_map import ArenaMap, arena_maps, step_names
+from tmmu.report.lanes import find_lanes
 
 PLAN = training_plan(60, seed=3, in_place=0.3, views=0.3, arenas=2)
 HOSTILE = "</script><script>alert(1)</script>\"'&"
@@ -132,6 +134,45 @@ def test_an_arena_of_very_many_storages_is_drawn_in_part(pages: ModuleType, monk
     assert height == one.footprint
     assert picture.max() <= 95
     assert np.corrcoef(columns, live)[0, 1] > 0.9
+
+
+def test_streams_are_lanes_of_steps_and_waits(pages: ModuleType, tmp_path: Path) -> None:
+    """Each step is a bar of its stream and each wait a line; of many, bars cover steps. spec: RP1.7, RP1.16"""
+    path = tmp_path / "r.plan.txt"
+    path.write_text(RACE.replace("copies", json.dumps(HOSTILE)))
+    plan = file.load_any(path).plan
+    assert isinstance(plan, Plan)
+    steps, lanes = metrics.step_records(plan), find_lanes(plan)
+    assert lanes is not None
+    assert [lanes.names[k] for k in lanes.stream] == [step["stream"] for step in steps]
+    bars = zip(lanes.lane.tolist(), lanes.first.tolist(), lanes.last.tolist(), strict=True)
+    assert sorted((first, last, lanes.names[k]) for k, first, last in bars) == [
+        (n, n, step["stream"]) for n, step in enumerate(steps)
+    ]
+    waits = list(zip(lanes.awaited.tolist(), lanes.waiting.tolist(), strict=True))
+    assert waits == [(0, 2), (2, 3)]
+    text = pages.page("r", [], [("r", arena_maps(plan), step_names(plan))], lanes=[lanes])
+    assert "Streams: a bar is a step, a line is a wait." in text
+    assert "<script>alert" not in text
+    few = find_lanes(plan, most=1)
+    assert few is not None
+    assert (few.width, few.left_out, list(few.awaited)) == (4, 1, [0])
+    assert list(zip(few.lane.tolist(), few.first.tolist(), few.last.tolist(), strict=True)) == [(0, 0, 3), (1, 0, 3)]
+    assert "a bar is up to 4 steps" in few.describe()
+    assert "(1 wait not drawn)" in few.describe()
+    halves = find_lanes(plan, most=4 - 1)
+    assert halves is not None
+    assert halves.width == 4
+    assert find_lanes(PLAN) is None
+    assert "Streams:" not in pages.page("p", [], [("p", arena_maps(PLAN), step_names(PLAN))], lanes=[None])
+
+
+def test_the_last_step_has_a_width_in_the_curve_of_live_bytes(pages: ModuleType) -> None:
+    """spec: RP1.2"""
+    (one, *_) = arena_maps(named("x"))
+    live, (area, *_) = pages._draw_live(one, pages._make_range("steps", 2), pages.colour_storages(one))
+    assert list(area.data_source.data["x"])[-1] == one.last_step + 1
+    assert live.xaxis.ticker.min_interval == 1
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.support.tutorials import HERE, PAGES, ROOT, commands, fences, objections
+from tests.support.tutorials import HERE, PAGES, ROOT, commands, copy_checkout, fences, objections
 from tmmu.core import progress
-
-CHECKOUT = ("pyproject.toml", "tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py",
-            "tests/unit/test_operator_tables.py", "tests/support/__init__.py",
-            "tests/support/operator_rows.py", "tests/support/tools.py", "tests/support/durations.py",
-            "tests/support/durations.json")  # fmt: skip
-"""What the page on operators needs of a checkout, beside the packages."""
 
 
 @pytest.fixture
@@ -34,11 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.checkout
 def test_a_tutorial_does_what_it_states(page: Path, folder: Path) -> None:
     if page.stem == "operator":
-        for package in ("tmmu", "proofs"):
-            shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-        for file in CHECKOUT:
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / file, folder / file)
+        copy_checkout(folder, ROOT)
     assert list(objections(page.read_text())) == []
 
 

@@ -63,7 +63,7 @@ MAY_LEAVE_OUT = {
     "tests/nightly/test_sizes_of_onnxruntime.py", "tests/nightly/test_theory.py",
     "tests/unit/test_simulator_onnxruntime.py", "tests/unit/test_mnemosyne_replacement.py",
     "tests/property/test_mnemosyne_replacement.py", "tests/corpus/test_attention_trace.py",
-    "tests/nightly/test_minilm.py", "tests/nightly/test_site.py",
+    "tests/nightly/test_minilm.py", "tests/nightly/test_screenshots.py", "tests/nightly/test_site.py",
     "tests/nightly/test_foreign_inductor.py", "tests/nightly/test_foreign_jax.py", "tests/nightly/test_foreign_out.py",
     "tests/nightly/test_their_ci.py",
     "tests/nightly/test_optimum_veripb.py",

@@ -11,6 +11,7 @@ import pytest
 from proofs.verify import picture
 from proofs.verify.command import command
 from proofs.verify.judge import verify
+from tests.support.screenshots import RACE
 from tmmu import Graph
 from tmmu import plan as planned
 from tmmu.examples.broken.editing import changed
@@ -87,6 +88,22 @@ def test_a_page_has_the_rectangles_and_loads_nothing(tmp_path: Path, capsys: pyt
     assert ax <= wx
     assert wx + ww <= ax + aw + 0.2
     capsys.readouterr()
+
+
+def test_a_race_is_marked_at_both_steps_with_axes_and_counts(tmp_path: Path) -> None:
+    """Each axis has its name and whole ticks; what is grey is counted. spec: C1.12"""
+    path = tmp_path / "r.plan.txt"
+    path.write_text(RACE)
+    verdict = verify(str(path))
+    text = picture.page([(verdict, ["REFUTED"], file.load_any(path).plan)])
+    marked = re.findall(r"x='([0-9.]+)'[^>]*><title>what the witness names", text)
+    assert verdict.witness is not None
+    assert len(marked) == len(set(marked)) == len(verdict.witness["steps"]) == 2
+    words = re.findall(r"<text [^>]*>([^<]*)</text>", text)
+    assert [word for word in words if not word.isdecimal()] == ["step", "bytes of act"]
+    assert {"0", "1", "2", "3", "256", "512"} <= set(words)
+    assert "in grey the 4 storages in view" in text
+    assert text.count("stroke='#888888'></rect>") == 4
 
 
 def test_a_life_that_ends_before_it_begins_is_drawn_too(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tmmu.ir import columns, order
 from tmmu.operators import OPERATORS
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.training import gradients
-from tmmu.planner.training.expand import expand_to_joint
+from tmmu.planner.training.expand import expand_to_joint, list_gradients
 
 
 def refusal(model: Model) -> str:
@@ -223,6 +223,15 @@ def test_without_parameters_the_inputs_have_gradients() -> None:
         "node relu0.grad ReluGrad a.grad a -> x.grad",
     ]
     assert names(joint, joint.outputs) == ["y", "x.grad"]
+
+
+@pytest.mark.parametrize(("word", "marks"), [("parameter", {"inputs": "", "parameters": "w unread i"}),
+                                             ("input", {"inputs": "w unread i"})])  # fmt: skip
+def test_it_is_said_what_has_a_gradient_and_what_has_none(word: str, marks: dict[str, str]) -> None:
+    """A tensor of integers and one that no output depends on have none. spec: M2.11"""
+    model = floating("node mul0 Mul w i -> y", "node mul1 Mul unread i -> a", "tensor i i64 4x4", **marks)
+    found = list_gradients(model, expand_to_joint(model))
+    assert (found.word, sorted(found.of), set(found.having)) == (word, ["i", "unread", "w"], {"w"})
 
 
 def test_an_unknown_operator_reads_everything() -> None:

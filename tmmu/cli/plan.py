@@ -31,7 +31,16 @@ from tmmu.core.flags import (
     gather_options,
     stem_of_model,
 )
-from tmmu.core.output import STANDARD, count_noun, escape_line, format_json, format_size, print_lines, print_text
+from tmmu.core.output import (
+    STANDARD,
+    count_noun,
+    escape_line,
+    format_json,
+    format_size,
+    list_names,
+    print_lines,
+    print_text,
+)
 from tmmu.core.process import WORST_FIRST, explain
 from tmmu.core.progress import Doing, progress
 from tmmu.core.vocabulary import Model
@@ -401,4 +410,16 @@ def _added(task: PlanningTask) -> Iterator[str]:
     """Yield a line that counts the nodes that were added to a model, if any were."""
     added, again = _counts(task)
     if added or again:
-        yield f"  backward: {count_noun(added, 'step')} added, {again} computed again"
+        yield f"  backward: {count_noun(added, 'step')} added, {again} computed again{_describe_gradients(task)}"
+
+
+def _describe_gradients(task: PlanningTask) -> str:
+    """Return how many parameters, or inputs in their place, have a gradient, and some of those without."""
+    from tmmu.planner.training.expand import list_gradients
+
+    found = list_gradients(task.given, task.graph)
+    if not found.of:
+        return ""
+    without = [name for name in found.of if name not in found.having]
+    named = f" (not {escape_line(list_names(without, 3))})" if without else ""
+    return f"; {len(found.of) - len(without)} of {count_noun(len(found.of), found.word)} have a gradient{named}"

@@ -79,6 +79,7 @@ def report(
         from proofs.verify import text as verdict_text
         from proofs.verify.judge import judge
         from proofs.verify.options import Disagreement, Options
+        from tmmu.report.lanes import find_lanes
         from tmmu.report.page import page
 
         if verdict:
@@ -87,11 +88,12 @@ def report(
                 lines = [escape_line(line) for line in verdict_text.lines(judge(plan, stated, asked))]
             except Disagreement as error:
                 raise click.UsageError(escape_line(str(error))) from error
-        drawn = [(title, maps, step_names(stated.plan))]
+        drawn, lanes = [(title, maps, step_names(stated.plan))], [find_lanes(stated.plan)]
         if compare is not None:
             other = plan_formats.load_any(compare).plan
             drawn.append((escape_line(os.path.basename(compare)), arena_maps(other), step_names(other)))
-        data = page(title, lines, drawn).encode()
+            lanes.append(find_lanes(other))
+        data = page(title, lines, drawn, lanes=lanes).encode()
     elif kind in ("png", "svg", "pdf"):
         from tmmu.report.image import image
 
@@ -131,12 +133,14 @@ def _report_set(folder: str, target: str, kind: str | None) -> int:
     options.check_apart(*(sets.plan_path(folder, name) for name in plans), target)
     title, maps = escape_line(os.path.basename(os.path.abspath(folder))), set_maps(plan_set, plans)
     if kind == "html":
+        from tmmu.report.lanes import find_lanes
         from tmmu.report.page import page
 
         head = [escape_line(line) for line in set_report.lines(plan_set, plans)]
         steps = {name: step_names(plan) for name, plan in plans.items()}
         drawn = [(escape_line(name), maps[name], steps[name]) for name in maps]
-        data = page(title, [f"{len(plans)} programs in one memory", *head], drawn, is_set=True).encode()
+        lanes = [find_lanes(plans[name]) for name in maps]
+        data = page(title, [f"{len(plans)} programs in one memory", *head], drawn, is_set=True, lanes=lanes).encode()
     else:
         every = [replace(one, name=f"{name}: {one.name}") for name, of in maps.items() for one in of]
         if kind in ("json", "csv"):

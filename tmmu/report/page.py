@@ -4,7 +4,7 @@ It is drawn with Bokeh on a canvas. The `DRAWN` largest visible storages are dra
 changes, in front of a picture that shows how full each part of the arena is. For an arena with more than `MOST`
 storages, the page contains the largest ones. Therefore a page stays small and fast.
 
-spec: RP1.1 to RP1.7, RP1.9 to RP1.15
+spec: RP1.1 to RP1.7, RP1.9 to RP1.16
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tmmu.core.output import count_noun, format_size
 from tmmu.report import page_scripts as scripts
 from tmmu.report.arena_map import ArenaMap
 from tmmu.report.colours import Colouring, colour_storages, compute_live, write_over
+from tmmu.report.lanes import StreamLanes
 from tmmu.report.notebook import arena_table
 
 with require_import("bokeh", "a map as a page", "report"):
@@ -32,6 +33,7 @@ with require_import("bokeh", "a map as a page", "report"):
     from bokeh.layouts import column, row
     from bokeh.models import (
         AdaptiveTicker,
+        BasicTicker,
         BoxZoomTool,
         CDSView,
         ColumnDataSource,
@@ -68,8 +70,8 @@ GRID = 600, 1500
 """The rows and columns of the picture of a larger arena."""
 DARKS = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(24, 120)]
 GREYS = [f"#{grey:02x}{grey:02x}{grey:02x}" for grey in range(255, 159, -1)]
-ROUND = [1, 2, 5, 10, 20, 50, 100, 200, 500]
-"""Ticks are at multiples of these numbers of bytes, KiB, MiB and so on."""
+ROUND = [1, 2, 5, 10, 20, 50, 100, 256, 512]
+"""Ticks are at multiples of these numbers of bytes, KiB, MiB and so on; large ones divide the next unit."""
 CURVE = 1500
 """The most steps at which the live bytes of each category are drawn."""
 STYLE = """<style>
@@ -103,11 +105,13 @@ def page(
     maps: Sequence[tuple[str, Sequence[ArenaMap], list[str]]],
     *,
     is_set: bool = False,
+    lanes: Sequence[StreamLanes | None] = (),
 ) -> str:
     """Write the HTML of the page: for each (name, arena maps, names of steps) its arenas; two plans are side by side.
 
     `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; [] if nothing was proved.
-    Arenas of one name share the axis of bytes, and unless they are of the programs of a set, that of steps.
+    Arenas of one name share the axis of bytes, and unless they are of the programs of a set, that of steps. `lanes` are
+    those of each plan, if any has streams.
     O(storages) time and bytes, up to `MOST` per arena.
     """
     made = Drawing()
@@ -117,7 +121,8 @@ def page(
             ends[one.name, which] = max(ends.get((one.name, which), 0), end)
     shared = ("bytes",) if is_set else ("steps", "bytes")
     made.axes = {key: _make_range(key[1], end) for key, end in ends.items() if len(maps) > 1 and key[1] in shared}
-    drawn = [_draw_plan(*one, made, narrow=len(maps) > 1) for one in maps]
+    every = [*lanes, *[None] * (len(maps) - len(lanes))]
+    drawn = [_draw_plan(*one, made, of, narrow=len(maps) > 1) for one, of in zip(maps, every, strict=True)]
     body = drawn[0] if len(drawn) == 1 else row(*drawn, sizing_mode="stretch_width")
     head = Div(text=_write_head(title, verdict), sizing_mode="stretch_width")
     document = Document(title=title)
@@ -158,22 +163,26 @@ def _write_head(title: str, verdict: Sequence[str]) -> str:
 
 KEYS = (
     "A click on a step lists what is live there. Keys: arrows move the step, Escape returns to the peak, + and - zoom, "
-    "0 shows all steps. The disk icon saves the current view as PNG."
+    "0 shows all steps. The icon with an arrow down saves the current view as PNG."
 )
 """How a page is used, in words."""
 
 
-def _draw_plan(name: str, maps: Sequence[ArenaMap], steps: list[str], made: Drawing, *, narrow: bool) -> LayoutDOM:
+def _draw_plan(
+    name: str, maps: Sequence[ArenaMap], steps: list[str], made: Drawing, lanes: StreamLanes | None, *, narrow: bool
+) -> LayoutDOM:
     """Draw one plan: a table of its arenas, and a tab for each."""
     listed = ColumnDataSource({"name": steps if len(steps) <= NAMED_STEPS else []})
-    panels = [TabPanel(child=_draw_arena(one, listed, made, narrow=narrow), title=one.name) for one in maps]
+    panels = [TabPanel(child=_draw_arena(one, listed, made, lanes, narrow=narrow), title=one.name) for one in maps]
     made.tabs.append(Tabs(tabs=panels, sizing_mode="stretch_width", stylesheets=[TAB]))
     return column(
         Div(text=arena_table(name, maps), sizing_mode="stretch_width"), made.tabs[-1], sizing_mode="stretch_width"
     )
 
 
-def _draw_arena(one: ArenaMap, steps: ColumnDataSource, made: Drawing, *, narrow: bool) -> LayoutDOM:
+def _draw_arena(
+    one: ArenaMap, steps: ColumnDataSource, made: Drawing, lanes: StreamLanes | None, *, narrow: bool
+) -> LayoutDOM:
     """Draw the map of one arena, with the search above it and the live bytes below it."""
     kept = np.argsort(-np.maximum(1, one.bytes) * (one.death - one.birth + 1), kind="stable")[:MOST]
     x = made.axes.get((one.name, "steps")) or _make_range("steps", one.last_step + 1.5)
@@ -215,6 +224,7 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, made: Drawing, *, narrow
     plot.add_tools(PanTool(), wheel, BoxZoomTool(), ResetTool(), SaveTool(), _make_hover(quads, names, steps))
     plot.toolbar.active_scroll, plot.toolbar.logo = wheel, None
     plot.yaxis.ticker, plot.yaxis.formatter = _byte_ticks()
+    plot.xaxis.ticker = _step_ticks()
     peak, held = (
         Span(location=one.peak_step + 0.5, dimension="height", line_color=colour, line_dash=dash)
         for colour, dash in (("#d0500a", "dashed"), ("#7a55c7", "solid"))
@@ -223,6 +233,10 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, made: Drawing, *, narrow
     plot.add_layout(peak)
     plot.add_layout(held)
     live, areas = _draw_live(one, x, colourings)
+    figures, notes = [plot, live], []
+    if lanes is not None:
+        figures.append(_draw_lanes(lanes, x, steps, held))
+        notes.append(Div(text=html.escape(lanes.describe())))
     legends = [Div(text=_write_legend(each.table), name=each.key, visible=each.key == first) for each in colourings]
     options = [(each.key, f"by {each.key}") for each in colourings]
     chosen = Select(value=first, options=options, width=120, name="colours", stylesheets=[INPUT])
@@ -257,14 +271,15 @@ def _draw_arena(one: ArenaMap, steps: ColumnDataSource, made: Drawing, *, narrow
             code=scripts.LIST,
         ),
     )  # fmt: skip
-    for clicked in (plot, live):
+    for clicked in figures:
         clicked.js_on_event(Tap, CustomJS(args={"held": held, "last": one.last_step}, code=scripts.TAP))
-    made.plots += [plot, live]
+    made.plots += figures
     made.spans.append(held)
     made.ranges.append(x)
     made.lasts.append(one.last_step)
     made.peaks.append(one.peak_step)
-    parts = [Div(text=_describe_drawn(one, len(kept))), row(search, chosen, matches), *legends, plot, live, listing]
+    parts = [Div(text=_describe_drawn(one, len(kept))), row(search, chosen, matches), *legends]
+    parts += [*figures[:2], *notes, *figures[2:], listing]
     return column(*parts, sizing_mode="stretch_width" if not narrow else "scale_width")
 
 
@@ -307,22 +322,73 @@ def _draw_live(one: ArenaMap, x: Range1d, colourings: Sequence[Colouring]) -> tu
         y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
     )  # fmt: skip
     live.yaxis.ticker, live.yaxis.formatter = _byte_ticks()
+    live.xaxis.ticker = _step_ticks()
     at, areas = _choose_curve(one, CURVE), []
+    ends = np.append(at, len(one.live)) + 0.0
     for k, each in enumerate(colourings):
         low = np.zeros(len(at))
         for word, found in compute_live(one, each, at.tolist()).items():
             if found.any():
                 area = live.varea_step(
-                    at + 0.0, low, low + found, step_mode="after", fill_color=each.table[word], fill_alpha=0.7
-                )
+                    ends, _repeat_last(low), _repeat_last(low + found), step_mode="after", fill_color=each.table[word],
+                    fill_alpha=0.7,
+                )  # fmt: skip
                 area.name, area.visible = each.key, k == 0
                 areas.append(area)
             low = low + found
     curve = _choose_curve(one, 4 * DRAWN)
-    live.step(curve + 0.0, one.live[curve], mode="after", line_color="#0072b2")
+    live.step(np.append(curve, len(one.live)) + 0.0, _repeat_last(one.live[curve]), mode="after", line_color="#0072b2")
     for height, colour in ((one.footprint, "#7d7d7d"), (one.peak, "#d0500a")):
         live.add_layout(Span(location=height, dimension="width", line_color=colour, line_dash="dotted"))
     return live, areas
+
+
+def _draw_lanes(lanes: StreamLanes, x: Range1d, steps: ColumnDataSource, held: Span) -> Any:
+    """Draw the steps of each stream in a lane of its own, the first on top, and a line for each wait."""
+    count = len(lanes.names)
+    drawn = figure(
+        height=min(400, 50 + 24 * count), sizing_mode="stretch_width", x_range=x, y_range=Range1d(count - 0.5, -0.5),
+        tools=[], toolbar_location=None, y_axis_label="stream",
+    )  # fmt: skip
+    drawn.xaxis.ticker = drawn.yaxis.ticker = _step_ticks()
+    named = CustomJSTickFormatter(code="return names[tick] ?? '';", args={"names": list(lanes.names)})
+    drawn.yaxis.formatter = named
+    bars = ColumnDataSource(
+        {
+            "left": lanes.first + 0.0, "right": lanes.last + 1.0, "top": lanes.lane - 0.4, "bottom": lanes.lane + 0.4,
+            "first": lanes.first.astype(np.int32), "last": lanes.last.astype(np.int32),
+            "stream": [lanes.names[k] for k in lanes.lane.tolist()],
+        }
+    )  # fmt: skip
+    quads = drawn.quad(
+        "left", "right", "top", "bottom", source=bars, fill_color=LANE, line_color="#ffffff", line_width=0.5
+    )
+    begin, end = lanes.stream[lanes.awaited], lanes.stream[lanes.waiting]
+    drawn.segment(lanes.awaited + 1.0, begin, lanes.waiting + 0.0, end, line_color=WAIT, line_width=1.5)
+    drawn.scatter(lanes.waiting + 0.0, end, color=WAIT, size=6)
+    at = CustomJSHover(code=scripts.STEP, args={"steps": steps})
+    tips = [("stream", "@stream"), ("first step", "@first{custom}"), ("last step", "@last{custom}")]
+    tips = tips if lanes.width > 1 else [("stream", "@stream"), ("step", "@first{custom}")]
+    drawn.add_tools(HoverTool(renderers=[quads], tooltips=tips, formatters={"@first": at, "@last": at}))
+    mark = Span(dimension="height", line_color=held.line_color, line_width=2, visible=False)
+    for what in ("location", "visible"):
+        held.js_link(what, mark, what)
+    drawn.add_layout(mark)
+    return drawn
+
+
+LANE, WAIT = "#5f7f9a", "#d0500a"
+"""The colours of steps and of waits."""
+
+
+def _repeat_last(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values with the last one twice: the last step has a width too."""
+    return np.append(values, values[-1:])
+
+
+def _step_ticks() -> BasicTicker:
+    """Return ticks of an axis of whole numbers."""
+    return BasicTicker(min_interval=1, num_minor_ticks=0)
 
 
 def _byte_ticks() -> tuple[AdaptiveTicker, CustomJSTickFormatter]:
@@ -341,7 +407,8 @@ def _choose_curve(one: ArenaMap, most: int) -> NDArray[np.int64]:
 
 def _write_legend(table: dict[str, str]) -> str:
     return " ".join(
-        f"<span style='background:{colour};padding:0 .6em'></span> {html.escape(word or 'buffer')} &nbsp;"
+        f"<span style='background:{colour};padding:0 .6em;margin-right:.4em'></span>"
+        f"{html.escape(word or 'buffer')} &nbsp;"
         for word, colour in table.items()
     )
 

@@ -187,6 +187,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/definition/violations.py": (*VERIFY, f"{UNIT}formats.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}picture.py",) for name in ("picture", "boxes")},
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
+    "tmmu/report/lanes.py": (f"{COMMANDS}report.py",),
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
     "tmmu/tasks/library.py": (f"{UNIT}library.py",),
     "tmmu/ir/graph.py": (f"{UNIT}library.py", f"{UNIT}graph_streams.py"),

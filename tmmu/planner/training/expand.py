@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
@@ -261,6 +262,24 @@ def mark_saved(tensors: list[Tensor], forward: list[Node], backward: list[Node])
         tensor if tensor.saved_for_backward == (t in saved) else replace(tensor, saved_for_backward=t in saved)
         for t, tensor in enumerate(tensors)
     ]
+
+
+class Gradients(NamedTuple):
+    """What a model is differentiated by: its parameters, or if none has a gradient its inputs."""
+
+    word: str
+    of: tuple[str, ...]
+    having: frozenset[str]
+    """Those whose gradient a step computes."""
+
+
+def list_gradients(model: Model, joint: Model) -> Gradients:
+    """Return the names of parameters, and which of them have a gradient in the joint graph of `expand`. O(tensors)."""
+    written = {joint.tensors[t].name for node in joint.nodes for t in node.writes}
+    word, names = "parameter", [tensor.name for tensor in model.tensors if tensor.role is Role.PARAMETER]
+    if not any(model.tensors[t].role is Role.PARAMETER for t in _sources(model)):
+        word, names = "input", [model.tensors[t].name for t in model.inputs]
+    return Gradients(word, tuple(names), frozenset(name for name in names if f"{name}.grad" in written))
 
 
 def _sources(model: Model) -> list[int]:
