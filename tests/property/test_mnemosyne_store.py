@@ -22,7 +22,8 @@ from tests.support.stored_vectors import KINDS, got, second_vectors
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.npy_files import ArrayVectors
-from tmmu.mnemosyne.store import PutOptions, VectorStore
+from tmmu.mnemosyne.store import VectorStore
+from tmmu.mnemosyne.store_blocks import PutOptions
 
 PUTS = st.lists(
     st.tuples(st.integers(0, 40), st.none() | st.integers(1, 50), st.booleans(), st.booleans()), min_size=1, max_size=4

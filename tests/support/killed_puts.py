@@ -29,8 +29,8 @@ from tmmu.mnemosyne.store import VectorStore
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 COMMAND = [sys.executable, "-m", "tmmu.cli.entry", "mnemosyne"]
-CALLS = 150
-"""The calls among which the one is drawn at which a command is killed: more than a put makes."""
+CALLS = 25
+"""The calls among which the one is drawn at which a command is killed: about twice as many as a put makes."""
 VECTORS = (np.arange(2000 * 64).reshape(2000, 64) * 7919 % 65521).astype(np.uint16)
 
 Sealed = dict[tuple[bytes, bytes], bytes]

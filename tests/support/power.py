@@ -3,7 +3,8 @@
 `Disk` stands in for the calls of `os` by which a sealed log and its anchor are written, and records each. For each
 prefix of the record, `after_the_loss` has what may then be on the disk: every sector of 512 bytes of a write that was
 not synced is there or is not, the length of the file is any that it had since the last sync, and a name (of a new log,
-of one that took its place, of a renamed anchor) that was not synced with its folder is there or is not.
+of one that took its place, of a renamed anchor) that was not synced with its folder is there or is not. An anchor that
+was written over in place has any of what was written since it was synced.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Disk:
     def recording(self) -> Iterator[None]:
         """Record what is done meanwhile, which is done as well."""
         write, sync, cut, rename, log = os.pwritev, os.fsync, os.ftruncate, os.replace, str(self.folder / "log")
+        write_over, anchor = os.pwrite, str(self.folder / "anchor")
 
         def of(descriptor: int) -> str:
             return os.readlink(f"/proc/self/fd/{descriptor}")
@@ -51,10 +53,16 @@ class Disk:
 
         def fsync(descriptor: int) -> None:
             name = of(descriptor)
-            kind = "sync" if name == log else "names" if name == str(self.folder) else "other synced"
+            kind = {log: "sync", str(self.folder): "names", anchor: "kept"}.get(name, "other synced")
             self.done.append((kind, 0, b""))
             unsynced.discard(name)
             sync(descriptor)
+
+        def pwrite(descriptor: int, data: bytes, offset: int) -> int:
+            assert (of(descriptor), offset) == (anchor, 0)
+            assert len(data) <= SECTOR, "what is written over is in one sector"
+            self.done.append(("over", 0, data))
+            return write_over(descriptor, data, offset)
 
         def ftruncate(descriptor: int, length: int) -> None:
             self.done.append(("cut", length, b""))
@@ -69,8 +77,8 @@ class Disk:
             rename(source, target)
 
         with pytest.MonkeyPatch.context() as patch:
-            for name, call in (("pwritev", pwritev), ("fsync", fsync), ("ftruncate", ftruncate), ("replace", replace)):
-                patch.setattr(os, name, call)
+            for call in (pwritev, pwrite, fsync, ftruncate, replace):
+                patch.setattr(os, call.__name__, call)
             yield
 
 
@@ -86,7 +94,8 @@ class Remains:
 def after_the_loss(before: Remains, done: list[tuple[str, int, bytes]], choose: Choose) -> Remains:
     """What a loss after `done` leaves of what was on the disk `before`."""
     log, is_named = bytearray(before.log or b""), before.log is not None
-    anchor, renamed, acknowledged = before.anchor, before.anchor, before.acknowledged
+    anchor, acknowledged = before.anchor, before.acknowledged
+    renamed, over, is_renamed = before.anchor, [], False  # the new anchor, what was written over it, is it unsynced?
     pending: list[tuple[str, int, bytes]] = []
     older: bytes | None = None  # the log whose name the folder has, where another took it that was not synced
     for each in done:
@@ -98,18 +107,24 @@ def after_the_loss(before: Remains, done: list[tuple[str, int, bytes]], choose: 
                 _apply(log, earlier, lambda _: 1)
             pending.clear()
         elif kind == "rename":
-            renamed = data
+            renamed, over, is_renamed = data, [], True
+        elif kind == "over":
+            over.append(data)
+        elif kind == "kept":
+            renamed, over = (over or [renamed])[-1], []
+            anchor = anchor if is_renamed else renamed
         elif kind == "replace":
             assert not pending, "the log that is replaced was not synced"
             older, log = bytes(log), bytearray(data)
         elif kind == "names":
-            anchor, is_named, older = renamed, True, None
+            anchor, is_renamed = renamed if is_renamed else anchor, False
+            is_named, older = True, None
         elif kind == "ack":
             acknowledged = number
     for each in pending:
         _apply(log, each, choose)
-    if anchor != renamed and choose(2):
-        anchor = renamed
+    if not is_renamed or choose(2):
+        anchor = [renamed, *over][choose(len(over) + 1)]
     if older is not None and choose(2):
         log = bytearray(older)
     return Remains(bytes(log) if is_named or choose(2) else None, anchor, acknowledged)

@@ -59,7 +59,7 @@ from tmmu.mnemosyne.sealed_log import SealedLog
 from tmmu.runtime.events import EventLog
 folder, count, end = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 log = SealedLog.open(folder / "log", key(), folder / "anchor", events=EventLog(folder / "run.events"))
-if end == "renamed":
+if end in ("renamed", "overwritten"):
     say = log._log_anchor
     log._log_anchor = lambda what: os.kill(os.getpid(), signal.SIGKILL) if what == end else say(what)
 if end == "discards":
@@ -67,7 +67,9 @@ if end == "discards":
 for number in range(count):
     log.append(number, b"." * 20 * number)
     if number % 2 or number + 1 == count:
-        log.sync()
+        log.commit() if end in ("commits", "committed", "overwritten") else log.sync()
+if end == "committed":
+    log.sync()
 log.append(number, b"not acknowledged")
 if end == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
@@ -94,7 +96,8 @@ if end == "full":
 log.abandon() if end == "left" else log.close()
 """
 """A process that appends to a log and writes its events: it closes the log, leaves it, withdraws what it has not
-acknowledged, or is killed, where it has just appended or just renamed an anchor, which no line shows then."""
+acknowledged, or is killed, where it has just appended, or just renamed or overwritten an anchor, which no line shows
+then. "commits" and "committed" write the anchor in place; the second syncs it."""
 
 
 def with_events(folder: Path, *ends: str, count: int = 3) -> Path:
@@ -102,7 +105,7 @@ def with_events(folder: Path, *ends: str, count: int = 3) -> Path:
     for end in ends:
         command = [sys.executable, "-c", APPENDS, str(folder), str(count), end]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
-        assert done.returncode == (-9 if end in ("killed", "renamed") else 0), done.stderr
+        assert done.returncode == (-9 if end in ("killed", "renamed", "overwritten") else 0), done.stderr
     return folder / "run.events"
 
 

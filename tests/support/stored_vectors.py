@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from tests.support.sealed_logs import key, second_reader
 from tmmu.mnemosyne.npy_files import ArrayVectors
-from tmmu.mnemosyne.store import PutOptions, StoreContents, VectorStore, decoded, token_ids
+from tmmu.mnemosyne.store import VectorStore, decoded, token_ids
+from tmmu.mnemosyne.store_blocks import PutOptions
+from tmmu.mnemosyne.store_index import StoreContents
 from tmmu.mnemosyne.vector_blocks import VectorBlock
 
 KINDS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "bfloat16", "f4", "f8")
@@ -55,6 +57,8 @@ def second_vectors(log: bytes) -> tuple[NDArray[Any], list[int], list[tuple[int,
         if part.record is None:
             continue
         data = part.record.data
+        if data[0] == 2:  # of the index
+            continue
         version, mode, flags, kind, width, count, number, left = struct.unpack(">BBBBIIIQ", data[:24])
         assert (version, mode, flags & 2) == (1, 0, 0)
         at = 24

@@ -25,7 +25,8 @@ from tmmu.examples.llama import SeededLlama, file_pieces
 from tmmu.ir import files
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.npy_files import ArrayVectors
-from tmmu.mnemosyne.store import PutOptions, VectorStore
+from tmmu.mnemosyne.store import VectorStore
+from tmmu.mnemosyne.store_blocks import PutOptions
 from tmmu.planner import plan_memory
 from tmmu.plans import file
 

@@ -41,13 +41,17 @@ def test_all_records_are_under_the_new_key_with_their_numbers_and_tokens(tmp_pat
     os.chmod(tmp_path / "log", 0o640)
     with sealed_logs.sealings() as pairs:
         opened = store(tmp_path)
-        assert opened.rotate(MasterKey(NEW)) == 5
+        assert opened.rotate(MasterKey(NEW)) == 9
         put_again = got(opened)[0]
         opened.rotate(key())
-        assert opened.rotate(MasterKey(NEW)) == 5
-    assert len(set(pairs)) == len(pairs) == 3 * 7
+        assert opened.rotate(MasterKey(NEW)) == 9
+    assert len(set(pairs)) == len(pairs) == 3 * 11
     assert np.array_equal(put_again, VECTORS)
-    assert [part.record for part in second_reader((tmp_path / "log").read_bytes(), NEW) if part.record] == before
+    after = [part.record for part in second_reader((tmp_path / "log").read_bytes(), NEW) if part.record]
+    assert [record[:2] for record in after] == [record[:2] for record in before]
+    for record, other in zip(after, before, strict=True):
+        assert record.data[:2] == other.data[:2]
+        assert (record.data == other.data) == (record.data[0] == 1 or record.data[1] > 2)  # roots have other places
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o640
     assert sorted(path.name for path in tmp_path.iterdir()) == ["anchor", "log"]
     assert len((tmp_path / "anchor").read_bytes()) == anchors.SIZE
@@ -55,6 +59,10 @@ def test_all_records_are_under_the_new_key_with_their_numbers_and_tokens(tmp_pat
         with pytest.raises(TmmuError, match="sealed under another key") as refused:
             call()
         assert refused.value.code_id == "WRONG_KEY"
+    with under_new(tmp_path) as single:
+        single.check_index()
+        assert np.array_equal(single[:], VECTORS)
+        assert np.array_equal(single.get(token_id=75), VECTORS[5])
     rows, ids, found = got(under_new(tmp_path))
     assert np.array_equal(rows, VECTORS)
     assert (ids[:12].tolist(), found.puts) == (list(range(70, 82)), 2)
@@ -117,7 +125,7 @@ def test_wherever_it_stops_one_key_opens_it_and_the_other_is_refused_with_which(
         got(other(tmp_path))
     assert refused.value.code_id == "WRONG_KEY"
     assert ("under the key " + ("after" if has_new else "before") in str(refused.value)) == both
-    assert store(tmp_path).rotate(MasterKey(NEW)) == 5
+    assert store(tmp_path).rotate(MasterKey(NEW)) == 9
     assert sorted(path.name for path in tmp_path.iterdir()) == ["anchor", "log"]
     assert len((tmp_path / "anchor").read_bytes()) == anchors.SIZE
     assert np.array_equal(got(under_new(tmp_path))[0], VECTORS)

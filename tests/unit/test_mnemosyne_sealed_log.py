@@ -277,12 +277,12 @@ def test_a_log_is_synced_before_its_anchor_and_both_before_the_acknowledgement(
     done.clear()
     (tmp_path / "log").write_bytes(path.read_bytes()[:-1])
     SealedLog.open(path, key(), anchor).close()
-    assert done == ["sync log", "sync folder"]
+    assert done == ["sync log", "sync folder", "sync anchor"]
     done.clear()
     (tmp_path / "kept").mkdir()
     anchor.rename(tmp_path / "kept" / "anchor")  # as a writer may have done that was killed then
     SealedLog.open(path, key(), tmp_path / "kept" / "anchor").close()
-    assert done == ["sync log", "sync folder", "sync kept"]
+    assert done == ["sync log", "sync folder", "sync anchor", "sync kept"]
     assert second_reader(path.read_bytes())[-1].kind == "record"
 
 

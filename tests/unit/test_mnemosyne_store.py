@@ -19,11 +19,12 @@ import pytest
 from tests.support.sealed_logs import key, read, second_reader
 from tests.support.stored_vectors import got, put, second_vectors, store
 from tmmu.core.errors import TmmuError
-from tmmu.mnemosyne import mapped_file, vector_blocks
+from tmmu.mnemosyne import mapped_file, store_blocks, vector_blocks
 from tmmu.mnemosyne.npy_files import ArrayVectors, NpyVectors, open_npy_vectors, open_npy_writer
 from tmmu.mnemosyne.regions import RegionStore
 from tmmu.mnemosyne.sealed_log import SealedLog
-from tmmu.mnemosyne.store import PutOptions, VectorStore
+from tmmu.mnemosyne.store import VectorStore
+from tmmu.mnemosyne.store_blocks import PutOptions
 from tmmu.mnemosyne.vector_blocks import VectorLayout, decode_block, default_block, encode_block
 
 VECTORS = (np.arange(60).reshape(20, 3) * 7919 % 251).astype(np.float16)
@@ -66,11 +67,11 @@ def test_a_put_without_its_end_is_not_read_and_cut_off_by_the_next(tmp_path: Pat
     unfinished(tmp_path)
     rows, _, found = got(store(tmp_path))
     assert np.array_equal(rows, VECTORS)
-    assert (found.vectors, found.unfinished, len(read(tmp_path / "log"))) == (20, 2, 5)
+    assert (found.vectors, found.unfinished, len(read(tmp_path / "log"))) == (20, 2, 6)
     put(tmp_path, VECTORS[::-1], block=20)
     rows, _, found = got(store(tmp_path))
     assert np.array_equal(rows, np.concatenate([VECTORS, VECTORS[::-1]]))
-    assert (found.blocks, found.unfinished, len(read(tmp_path / "log"))) == (4, 0, 4)
+    assert (found.blocks, found.unfinished, len(read(tmp_path / "log"))) == (4, 0, 6)
 
 
 def test_a_store_that_has_an_unfinished_put_alone_is_as_one_without_vectors(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_store_that_has_an_unfinished_put_alone_is_as_one_without_vectors(tmp_
     assert got(store(tmp_path))[2].vectors == 0
     store(tmp_path).put(ArrayVectors(VECTORS[:, :2]), append=False)
     assert np.array_equal(got(store(tmp_path))[0], VECTORS[:, :2])
-    assert [part.kind[0] for part in second_reader((tmp_path / "log").read_bytes())] == list("hhrt")
+    assert [part.kind[0] for part in second_reader((tmp_path / "log").read_bytes())] == list("hhrrt")
 
 
 def test_vectors_that_do_not_fit_are_refused_and_the_store_is_as_it_was(tmp_path: Path) -> None:
@@ -286,6 +287,7 @@ def test_a_file_that_is_truncated_while_it_is_read_is_lost_and_nothing_is_put(
 ) -> None:
     """Zeros that a lost mapping reads are never stored. spec: MN8.13, MN2.6"""
     monkeypatch.setattr(mapped_file, "WINDOW", 1 << 14)
+    monkeypatch.setattr(store_blocks, "AT_A_TIME", 1 << 15)
     vectors = np.ones((1 << 12, 16), np.uint32)
     name = npy(tmp_path, vectors)
     rows = NpyVectors.rows
@@ -315,10 +317,12 @@ def test_a_written_file_is_that_of_numpy_and_what_comes_after_its_end_is_cut_off
         assert (tmp_path / "w.npy").read_bytes() == (tmp_path / "v.npy").read_bytes()
 
 
-def test_a_block_is_about_a_mebibyte_where_its_size_is_not_asked_for() -> None:
-    """spec: MN8.2"""
-    assert default_block(VectorLayout("lossless", "float32", 512)) == 512
-    assert default_block(VectorLayout("lossless", "float16", 4096)) == 128
+def test_a_block_is_about_8_kibibytes_if_its_size_is_not_given() -> None:
+    """And 64 if it is compressed or rounded. spec: MN8.2, MN10.7"""
+    assert default_block(VectorLayout("lossless", "float32", 512)) == 4
+    assert default_block(VectorLayout("lossless", "float32", 512), True) == 32
+    assert default_block(VectorLayout("int8", "float32", 512)) == 32
+    assert default_block(VectorLayout("lossless", "float16", 4096)) == 1
     assert default_block(VectorLayout("lossless", "uint8", 1)) == 1024
     assert default_block(VectorLayout("lossless", "float64", 1 << 20)) == 1
     assert default_block(VectorLayout("lossless", "float64", 0)) == 1024

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tmmu.mnemosyne.sealed_log import LogState
-    from tmmu.mnemosyne.store import PutOptions, StoreContents, VectorStore
+    from tmmu.mnemosyne.store import VectorStore
+    from tmmu.mnemosyne.store_blocks import PutOptions
+    from tmmu.mnemosyne.store_index import StoreContents
     from tmmu.mnemosyne.vector_blocks import VectorBlock
 
 TAMPERED = ("WRONG_KEY", "NOT_AUTHENTIC", "LOG_TRUNCATED", "ROLLED_BACK")
@@ -70,7 +72,7 @@ store_options = gather_options(
 
 def _put_options(mode: str | None, compress: bool, block: int | None) -> PutOptions:
     """Return how vectors are put into a store."""
-    from tmmu.mnemosyne.store import PutOptions
+    from tmmu.mnemosyne.store_blocks import PutOptions
 
     return PutOptions(mode=mode, compress=compress, block=block)
 
@@ -132,6 +134,7 @@ def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | N
 @mnemosyne.command(
     epilog=format_examples(
         "tmmu mnemosyne get store --key key -o back.npy",
+        "tmmu mnemosyne get store --key key --index 5 -o one.npy",
     )
 )
 @store_options
@@ -139,8 +142,12 @@ def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | N
     "-o", "--output", required=True, type=shared.output, metavar="FILE", help="Write the vectors here (.npy)."
 )
 @click.option("--token-ids", "ids", type=shared.record, metavar="FILE", help="Write their token ids here (.npy).")
-def get(given: StoreOptions, output: str, ids: str | None) -> int:
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Only vector N, of which 0 is the first.")
+@click.option("--token-id", "token", type=click.IntRange(0), metavar="ID", help="Only the last vector with this id.")
+def get(given: StoreOptions, output: str, ids: str | None, index: int | None, token: int | None) -> int:
     """Write the vectors of a store to a file of NumPy, once all of them were found authentic.
+
+    With --index or --token-id only that vector is read and decrypted, and found authentic at its place.
 
     \b
     Exit codes: 0, 4 nothing was written, 2 command line or key.
@@ -148,7 +155,20 @@ def get(given: StoreOptions, output: str, ids: str | None) -> int:
     from tmmu.mnemosyne.npy_files import open_npy_writer
     from tmmu.mnemosyne.store import decoded, token_ids
 
+    if index is not None and token is not None:
+        raise click.UsageError("--index and --token-id exclude each other")
+    if ids is not None and (index is not None or token is not None):
+        raise click.UsageError("--token-ids writes the ids of all vectors, not of one")
     store = given.opened(output, ids)
+    if index is not None or token is not None:
+        with store as opened:
+            row = opened.get(index, token_id=token)
+            layout = opened.layout
+        with open_npy_writer(output) as written:
+            written.write(0, row[None], layout.returned)
+            written.end(1, layout.width, layout.returned)
+        print_lines(f"wrote {output}")
+        return 0
     with (
         open_npy_writer(output) as written,
         contextlib.nullcontext() if ids is None else open_npy_writer(ids) as of_ids,
@@ -191,7 +211,7 @@ def verify(given: StoreOptions) -> int:
 
     store = given.opened()
     try:
-        found, state = store.read(decodes)
+        found, state = store.read(decodes, is_checked=True)
     except TmmuError as error:
         if error.code_id not in TAMPERED:
             raise
@@ -285,6 +305,7 @@ def _facts(found: StoreContents, state: LogState) -> dict[str, Any]:
         "bytes": found.raw,
         "stored_bytes": found.content,
         "unfinished_records": found.unfinished,
+        "index_records": state.records - found.blocks - found.unfinished,
         "segments": state.segments,
         "has_trailer": state.is_closed,
         "torn_bytes": state.dropped,
@@ -301,6 +322,8 @@ def _lines(found: StoreContents, state: LogState) -> Iterator[str]:
         yield f"{found.raw} bytes, stored as {found.content}{ratio}"
         some = (("compressed", found.compressed), ("with token ids", found.with_ids))
         kinds = "".join(f", {count} {what}" for what, count in some if count)
+        index = state.records - found.blocks - found.unfinished
+        kinds += f", {count_noun(index, 'record')} of the index" if index else ""
         yield f"{count_noun(found.blocks, 'record')} of {count_noun(found.puts, 'put')}{kinds}"
     if found.unfinished:
         yield f"{count_noun(found.unfinished, 'record')} of a put that did not come to its end, not read"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tmmu.core.canonical import write_atomically
-from tmmu.core.reading import read_head
+from tmmu.core.reading import open_descriptor, read_head
 from tmmu.mnemosyne.failures import InvalidLog, LogTruncated, NotAuthentic, RolledBack
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.log_scan import CUT_OFF, LogScan
@@ -47,6 +47,28 @@ def store(path: str, *statements: bytes, observe: Callable[[str], None] | None =
     `observe` is passed to `write_atomically`.
     """
     write_atomically(path, b"".join(statements), observe)
+
+
+def overwrite(path: str, statement: bytes) -> None:
+    """Write a statement over the only one at `path`, without a sync: every process reads it from then on.
+
+    All of it is in one sector, so that after a loss of power the file has this statement or one that was there before.
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        os.pwrite(descriptor, statement, 0)
+    finally:
+        os.close(descriptor)
+
+
+def sync(path: str) -> None:
+    """Sync the anchor at `path`. Raises OSError."""
+    descriptor = open_descriptor(path)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read(path: str | None) -> bytes | None:
@@ -90,9 +112,9 @@ def check_log(anchor: Anchor, found: LogScan, name: str) -> None:
 
     Raises `NotAuthentic`, `LogTruncated` or `RolledBack` otherwise.
     """
-    if found.segments and found.segments[0].header.salt != anchor.log:
+    if found.segments and found.log != anchor.log:
         raise NotAuthentic("the anchor belongs to another log", name, "anchor", "name the anchor of this log")
-    count, place = len(found.records), f"record {len(found.records)} at byte {found.end}"
+    count, place = found.count, f"record {found.count} at byte {found.end}"
     if count < anchor.records:
         if found.damage not in ("", CUT_OFF):
             raise NotAuthentic(f"{found.damage}; {anchor.records} records were acknowledged", name, place)

@@ -111,13 +111,15 @@ class MasterKey(_Secret):
 class SegmentKey(_Secret):
     """AES-256-GCM under the key of one opening for writing."""
 
-    __slots__ = ("_cipher",)
+    __slots__ = ("_cipher", "_refusal")
 
     def __init__(self, secret: bytes) -> None:
         with require_import("cryptography", SEALING, "mnemosyne"):
+            from cryptography.exceptions import InvalidTag
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         super().__init__(b"")
         self._cipher: Any = AESGCM(secret)
+        self._refusal: type[Exception] = InvalidTag
 
     def seal(self, vector: bytes, data: bytes | memoryview, bound: bytes) -> bytes:
         """Encrypt `data` under the 96 bits of `vector` and authenticate `bound` with it. Returns ciphertext and tag."""
@@ -125,11 +127,9 @@ class SegmentKey(_Secret):
 
     def open(self, vector: bytes, sealed: bytes | memoryview, bound: bytes) -> bytes | None:
         """Decrypt and authenticate. Returns None (the document's ⊥) if the tag does not match."""
-        from cryptography.exceptions import InvalidTag
-
         try:
             return bytes(self._cipher.decrypt(vector, sealed, bound))
-        except InvalidTag:
+        except self._refusal:
             return None
 
 

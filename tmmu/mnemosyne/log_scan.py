@@ -3,7 +3,8 @@
 A crash leaves an end that is cut off, or in which some sectors are missing. So the scan distinguishes two kinds of
 ends. The first is explained by a crash: nothing after it shows that the log once continued. The second is not: an
 authentic record in the wrong place, a segment that does not follow, or damage before a trailer or a later header. The
-first kind is dropped if the anchor permits it. The second is always refused. spec: MN5.7 to MN5.11
+first kind is dropped if the anchor permits it. The second is always refused. A scan may begin behind a record that
+is known to be authentic and in its place (`log_roots`): what is before that is not looked at. spec: MN5.7 to MN5.11
 """
 
 from __future__ import annotations
@@ -49,13 +50,17 @@ class LogScan:
     segments
         The segments in their order.
     records
-        For each record the index of its segment, the offset of its frame, and the frame.
+        For each record from `base` on the index of its segment, the offset of its frame, and the frame.
     end
         The length of the longest good prefix in bytes; `size` is that of the file.
     is_closed
         Whether that prefix ends with a trailer.
     damage
         The damage after `end` if the file continues there; a crash explains it.
+    base
+        The number of the first record that was scanned.
+    log
+        The salt of the first segment of the log.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -64,10 +69,17 @@ class LogScan:
     size: int = 0
     is_closed: bool = False
     damage: str = ""
+    base: int = 0
+    log: bytes = b""
+
+    @property
+    def count(self) -> int:
+        """The number of records of the log up to `end`."""
+        return self.base + len(self.records)
 
     def writer_of(self, record: int) -> bytes:
-        """Return the salt of the segment that has the record."""
-        return self.segments[self.records[record][0]].header.salt
+        """Return the salt of the segment that has the record, which was scanned."""
+        return self.segments[self.records[record - self.base][0]].header.salt
 
 
 CUT_OFF = "it is cut off"
@@ -78,12 +90,14 @@ class _Torn(Exception):
     """The good prefix ends here, and a crash may be the reason."""
 
 
-def scan(file: LogBytes, name: str, key: MasterKey, visit: Visit | None = None) -> LogScan:
-    """Scan a log from its beginning. O(file) time, and memory for the frames of its records and one record.
+def scan(
+    file: LogBytes, name: str, key: MasterKey, visit: Visit | None = None, begun: LogScan | None = None
+) -> LogScan:
+    """Scan a log from its beginning, or on from `begun`. O(file) time, and memory for frames and one record.
 
     Raises `InvalidLog` if the file is not a log, `WrongKey`, and `NotAuthentic` for damage that no crash explains.
     """
-    found = LogScan(size=file.size)
+    found = begun or LogScan(size=file.size)
     try:
         while found.end < found.size:
             if not found.segments or file.read(found.end, 1) == form.MAGIC[:1]:
@@ -100,7 +114,7 @@ def scan(file: LogBytes, name: str, key: MasterKey, visit: Visit | None = None) 
 
 
 def _at(found: LogScan) -> str:
-    return f"record {len(found.records)} at byte {found.end}"
+    return f"record {found.count} at byte {found.end}"
 
 
 def _read(file: LogBytes, found: LogScan, offset: int, length: int) -> bytes | memoryview:
@@ -133,16 +147,17 @@ def _header(file: LogBytes, name: str, key: MasterKey, found: LogScan) -> None:
             raise WrongKey("the log was sealed under another key", name, "header at byte 0")
         raise NotAuthentic("its header was changed", name, _at(found))
     before = found.segments[-1].header.salt if found.segments else bytes(form.SALT)
-    if (header.before, header.first) != (before, len(found.records)):
+    if (header.before, header.first) != (before, found.count):
         raise NotAuthentic(
             "a segment is not where it was written: it was moved or repeated, or another was removed", name, _at(found)
         )
     found.segments.append(segment)
+    found.log = found.log or header.salt
     found.end, found.is_closed = found.end + form.HEADER, False
 
 
 def _frame(file: LogBytes, name: str, found: LogScan, visit: Visit | None) -> None:
-    segment, expected = found.segments[-1], len(found.records)
+    segment, expected = found.segments[-1], found.count
     frame = form.decode_frame(bytes(_read(file, found, found.end, form.FRAME)))
     if frame is None or frame.length > form.LARGEST or frame.kind != form.kind_of(frame.sequence):
         raise _Torn("the record is damaged")

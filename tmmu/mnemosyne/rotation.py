@@ -19,7 +19,8 @@ from tmmu.mnemosyne import anchors
 from tmmu.mnemosyne.failures import InvalidKey, InvalidLog, WrongKey
 from tmmu.mnemosyne.keys import MasterKey, sync_folder
 from tmmu.mnemosyne.sealed_format import Frame
-from tmmu.mnemosyne.sealed_log import SealedLog, SealedReader, log_failure
+from tmmu.mnemosyne.sealed_log import LogLook, SealedLog, SealedReader, log_failure
+from tmmu.mnemosyne.store_index import is_of_an_index, move
 
 Open = Callable[[MasterKey], SealedLog]
 """Opens the log under a key, for writing, without the records of an unfinished put."""
@@ -69,11 +70,15 @@ def _copy_beside(path: str, key: MasterKey, new: MasterKey, anchor: str) -> Iter
     remove(beside)  # left by an interrupted rotation; the lock of the log is held
     try:
         with SealedLog.open(beside, new) as log:
+            copied: list[tuple[bytes, int, int]] = []  # where each record is in the copy
 
             def copy(frame: Frame, data: bytes) -> None:
-                log.append(frame.token, data)
+                if is_of_an_index(data):
+                    data = move(data, path, f"record {frame.sequence}", copied.__getitem__)
+                [place] = log.append_all([(frame.token, data)])
+                copied.append((place.salt, place.offset, len(data)))
 
-            SealedReader.open(path, key, anchor, copy).close()
+            SealedReader.open(path, key, anchor, LogLook(copy)).close()
             log.end()
             os.chmod(beside, os.stat(target).st_mode & 0o7777)
             yield log, beside

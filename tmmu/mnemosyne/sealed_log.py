@@ -14,7 +14,7 @@ import fcntl
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
 
 from tmmu.core.errors import TmmuError
@@ -37,6 +37,18 @@ class Record(NamedTuple):
     sequence: int
     token: int
     data: bytes
+
+
+class RecordPlace(NamedTuple):
+    """Where a record is: the salt of its segment, its number, and the offset of its frame."""
+
+    salt: bytes
+    number: int
+    offset: int
+
+
+COMMITS = 64
+"""After how many commits an anchor that is written in place is synced."""
 
 
 class LogState(NamedTuple):
@@ -84,21 +96,42 @@ def _by_reads(_: str, descriptor: int) -> contextlib.AbstractContextManager[LogB
     return contextlib.nullcontext(_Preads(descriptor))
 
 
+Begin = Callable[[LogBytes, bytes | None], LogScan]
+"""Returns the state from which a log is scanned, from its bytes and those of its anchor."""
+
+
+def begin_at_the_start(file: LogBytes, _: bytes | None) -> LogScan:
+    """Return the state of a scan that has seen nothing: see `Begin`."""
+    return LogScan(size=file.size)
+
+
+class LogLook(NamedTuple):
+    """How a log is scanned: what is called with each record, what reads the file, and where the scan begins."""
+
+    visit: Visit | None = None
+    opened: Opened = _by_reads
+    begin: Begin = begin_at_the_start
+
+
+WHOLE = LogLook()
+"""Scans the whole log."""
+
+
 def _scan_and_compare(
-    descriptor: int, name: str, key: MasterKey, anchor: bytes | None, visit: Visit | None, opened: Opened
+    descriptor: int, name: str, key: MasterKey, anchor: bytes | None, look: LogLook
 ) -> tuple[LogScan, LogState]:
-    with opened(name, descriptor) as file:
+    with look.opened(name, descriptor) as file:
         try:
-            found = log_scan.scan(file, name, key, visit)
+            found = log_scan.scan(file, name, key, look.visit, look.begin(file, anchor))
         except WrongKey as wrong:
             raise _explain_rotation(wrong, name, key, anchor) from None
     stated = _check_anchor(found, name, key, anchor)
     dropped = found.size - found.end
     if dropped:
-        _LOG.warning("%s: %d bytes after %d records are torn and not read", name, dropped, len(found.records))
-    if stated is None and found.records:
+        _LOG.warning("%s: %d bytes after %d records are torn and not read", name, dropped, found.count)
+    if stated is None and found.count:
         _LOG.warning("%s: there is no anchor: an older copy, or a cut between records, looks like a crash", name)
-    return found, LogState(len(found.records), len(found.segments), found.is_closed, dropped, stated)
+    return found, LogState(found.count, len(found.segments), found.is_closed, dropped, stated)
 
 
 def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | None) -> int | None:
@@ -168,13 +201,15 @@ class SealedLog:
     ) -> None:
         self.path, self.found, self._events = path, found, events
         self._descriptor, self._master, self._anchor, self._is_new = descriptor, key, anchor, is_new
-        self._scan, self._end, self._count = scan, scan.end, len(scan.records)
+        self._scan, self._end, self._count = scan, scan.end, scan.count
         self._kept = scan.end  # the length that `withdraw` restores
+        self._durable = self._count
+        self._commits = 0  # since the anchor was synced
         self._stated = anchors.read(anchor)
         self._acknowledged = self._count if anchor is None else found.anchored or 0
-        self._first = scan.segments[0].header.salt if scan.segments else b""
+        self._first = scan.log
         self._before = scan.segments[-1].header.salt if scan.segments else bytes(form.SALT)
-        self._writer = scan.writer_of(-1) if scan.records else b""
+        self._writer = scan.writer_of(scan.count - 1) if scan.count else b""
         self._segment: tuple[SegmentKey, Header] | None = None
 
     @classmethod
@@ -183,15 +218,14 @@ class SealedLog:
         path: Path,
         key: MasterKey,
         anchor: Path | None = None,
-        visit: Visit | None = None,
-        opened: Opened = _by_reads,
+        look: LogLook = WHOLE,
         events: EventLog | None = None,
     ) -> Self:
-        """Open the log at `path`, or begin one. O(log) time.
+        """Open the log at `path`, or begin one. O(log) time, or of the part from where `look` begins.
 
         A torn end that a crash has left is cut off. `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack` and
         `InvalidLog` leave the file unchanged. Raises TMMU_ALLOCATION_FAILURE if the file cannot be written or another
-        process has it open. `visit` is called with each record; `events` records the changes of the file.
+        process has it open. `events` records the changes of the file.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
         if not os.path.lexists(name):
@@ -200,15 +234,17 @@ class SealedLog:
         try:
             _check_is_file(descriptor, name)
             scan, found = _with_stable_anchor(
-                beside, lambda stated: _scan_and_compare(descriptor, name, key, stated, visit, opened)
+                beside, lambda stated: _scan_and_compare(descriptor, name, key, stated, look)
             )
             try:
                 if found.dropped:
                     os.ftruncate(descriptor, scan.end)
                 os.fsync(descriptor)
                 sync_folder(name)
-                if beside is not None and found.anchored is not None and not _are_neighbours(name, beside):
-                    sync_folder(beside)  # a loss of power could undo the rename of a writer that was killed
+                if beside is not None and found.anchored is not None:
+                    anchors.sync(beside)  # a loss of power could undo what a writer that was killed wrote in place
+                    if not _are_neighbours(name, beside):
+                        sync_folder(beside)  # and its rename
             except OSError as error:
                 raise log_failure(
                     name, f"cannot be synced ({error.strerror})", "make room, then open it again"
@@ -225,44 +261,87 @@ class SealedLog:
             raise
 
     @property
+    def descriptor(self) -> int:
+        """The descriptor of the file, for reading records that were appended; -1 once it is closed."""
+        return self._descriptor
+
+    @property
     def records(self) -> int:
         """The number of records, synced or not."""
         return self._count
 
     def append(self, token: int, data: bytes | memoryview) -> int:
-        """Seal a record after the last, and return its number. Only the next `sync` acknowledges it.
+        """Seal a record after the last, and return its number. See `append_all`."""
+        return self.append_all(((token, data),))[0].number
+
+    def append_all(self, records: Sequence[tuple[int, bytes | memoryview]]) -> list[RecordPlace]:
+        """Seal records (token, data) after the last, and return their places. Only the next `sync` acknowledges them.
 
         If this fails, the log is closed: its key seals nothing more. Raises ValueError for a token id of more than 64
-        bits and for more than `sealed_format.LARGEST` bytes. O(data).
+        bits and for more than `sealed_format.LARGEST` bytes. O(data), and memory for the sealed records.
         """
-        if not 0 <= token < 1 << 64 or len(data) > form.LARGEST:
-            limits = f"a token of 64 bits and at most {form.LARGEST} bytes"
-            raise ValueError(f"expected {limits}, got token {token} with {len(data)} bytes")
+        for token, data in records:
+            if not 0 <= token < 1 << 64 or len(data) > form.LARGEST:
+                limits = f"a token of 64 bits and at most {form.LARGEST} bytes"
+                raise ValueError(f"expected {limits}, got token {token} with {len(data)} bytes")
+        places: list[RecordPlace] = []
+        parts: list[bytes] = []
         with self._withdraw_on_failure():
             key, header = self._segment or self._begin_segment()
-            frame = Frame(form.RECORD, len(data), header.prefix, self._count, token)
-            sealed = form.encode_record(key, header, frame, data)
-            self._log(
-                "log append", record=self._count, segment=_segment_name(header.salt), offset=self._end,
-                length=sum(map(len, sealed)),
-            )  # fmt: skip
-            self._write(*sealed)
-        self._count += 1
-        return self._count - 1
+            end, number = self._end, self._count
+            for token, data in records:
+                frame = Frame(form.RECORD, len(data), header.prefix, number, token)
+                sealed = form.encode_record(key, header, frame, data)
+                size = len(sealed[0]) + len(sealed[1])
+                self._log("log append", record=number, segment=_segment_name(header.salt), offset=end, length=size)
+                places.append(RecordPlace(header.salt, number, end))
+                parts += sealed
+                end, number = end + size, number + 1
+            self._write(b"".join(parts))
+        self._count = number
+        return places
 
     def sync(self) -> int:
         """Sync the log, then its anchor; return how many records are acknowledged and so survive a crash."""
         if self._acknowledged < self._count or self._descriptor < 0:
             with self._withdraw_on_failure():
-                os.fsync(self._descriptor)
-                self._log("log synced", records=self._count)
+                self._sync_records()
                 if self._anchor is not None:
                     statement = self.statement()
-                    anchors.store(self._anchor, statement, observe=self._log_anchor)
+                    if statement == self._stated:
+                        anchors.sync(self._anchor)
+                        self._log_anchor("kept")
+                    else:
+                        anchors.store(self._anchor, statement, observe=self._log_anchor)
                     self._stated = statement
-                self._acknowledged, self._kept = self._count, self._end
+                self._acknowledged, self._kept, self._commits = self._count, self._end, 0
                 self._log("log acknowledged", records=self._count)
         return self._acknowledged
+
+    def commit(self) -> int:
+        """Sync the log once and write its anchor in place; return how many records survive a loss of power.
+
+        Every process compares the log with that anchor from then on. The anchor itself is synced with every 64th
+        commit (`COMMITS`), by `sync` and by `close`: what is before is acknowledged. If there is no anchor yet, or it
+        has the two statements of a rotation, this is `sync`.
+        """
+        if self._stated is None or len(self._stated) != anchors.SIZE or self._commits + 1 >= COMMITS:
+            return self.sync()
+        if self._durable < self._count or self._descriptor < 0:
+            with self._withdraw_on_failure():
+                self._sync_records()
+                statement = self.statement()
+                self._log_anchor("overwriting")
+                anchors.overwrite(str(self._anchor), statement)
+                self._log_anchor("overwritten")
+                self._stated, self._kept, self._commits = statement, self._end, self._commits + 1
+        return self._durable
+
+    def _sync_records(self) -> None:
+        if self._durable < self._count:
+            os.fsync(self._descriptor)
+            self._durable = self._count
+            self._log("log synced", records=self._count)
 
     def statement(self) -> bytes:
         """Return the statement of an anchor about all records that the log has."""
@@ -284,11 +363,11 @@ class SealedLog:
         if count == self._count:
             return
         with self._withdraw_on_failure():
-            self._end = self._kept = self._scan.records[count][1]
+            self._end = self._kept = self._scan.records[count - self._scan.base][1]
             os.ftruncate(self._descriptor, self._end)
             os.fsync(self._descriptor)
             self._log("log discarded", records=count, end=self._end)
-        self._count = count
+        self._count = self._durable = count
         self._writer = self._scan.writer_of(count - 1) if count else b""
 
     def end(self) -> None:
@@ -392,10 +471,14 @@ class SealedLog:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
+        self.end_with(has_failed=kind is not None)
+
+    def end_with(self, *, has_failed: bool) -> None:
+        """Call `withdraw` after a failure, otherwise `close`."""
+        if has_failed:
             self.withdraw()
+        else:
+            self.close()
 
 
 def _are_neighbours(one: str, other: str) -> bool:
@@ -460,18 +543,17 @@ class SealedReader:
         path: Path,
         key: MasterKey,
         anchor: Path | None = None,
-        visit: Visit | None = None,
-        opened: Opened = _by_reads,
+        look: LogLook = WHOLE,
     ) -> Self:
-        """Scan the log at `path`. O(log) time; nothing is changed.
+        """Scan the log at `path`. O(log) time, or of the part from where `look` begins; nothing is changed.
 
         Raises `NotAuthentic`, `WrongKey`, `LogTruncated`, `RolledBack`, `InvalidLog`, and TMMU_ALLOCATION_FAILURE if it
-        cannot be read. With an anchor, a missing log counts as one without records. `visit` is called with each record
-        before the whole log is known to be good.
+        cannot be read. With an anchor, a missing log counts as one without records. `look.visit` is called with each
+        record before the whole log is known to be good.
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
 
-        def look(stated: bytes | None) -> tuple[int, LogScan, LogState]:
+        def compare(stated: bytes | None) -> tuple[int, LogScan, LogState]:
             try:
                 descriptor = open_descriptor(name)
             except NotRegular as error:
@@ -482,19 +564,24 @@ class SealedReader:
                 what, fix = f"cannot be opened ({error.strerror})", "name the log that was meant"
                 raise log_failure(name, what, fix) from error
             try:
-                return descriptor, *_scan_and_compare(descriptor, name, key, stated, visit, opened)
+                return descriptor, *_scan_and_compare(descriptor, name, key, stated, look)
             except BaseException:
                 os.close(descriptor)
                 raise
 
-        return cls(name, *_with_stable_anchor(beside, look))
+        return cls(name, *_with_stable_anchor(beside, compare))
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the file, for reading its records; -1 once it is closed."""
+        return self._descriptor
 
     def __len__(self) -> int:
-        return len(self._scan.records)
+        return self._scan.count
 
     def __getitem__(self, sequence: int) -> Record:
         """Return a record, authenticated again. IndexError if there is none, `NotAuthentic` if it has changed since."""
-        at, offset, frame = self._scan.records[sequence]
+        at, offset, frame = self._scan.records[sequence - self._scan.base]
         segment = self._scan.segments[at]
         sealed = os.pread(self._descriptor, frame.length + TAG, offset + form.FRAME)
         data = form.decrypt_record(segment.key, segment.header, frame, sealed)

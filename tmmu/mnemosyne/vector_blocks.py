@@ -31,8 +31,10 @@ KINDS = (
 LEVEL = 3
 """Zstandard's default level."""
 
-IN_A_BLOCK = 1 << 20
-"""The most bytes of vectors in a block of default size."""
+IN_A_BLOCK, IN_A_ROUNDED_BLOCK = 1 << 13, 1 << 16
+"""The most bytes of vectors in a block of default size: all that is decrypted for one vector.
+
+Blocks that are compressed, or whose first vector takes more bytes than the others, are larger."""
 
 MOST = 1024
 """The most vectors in a block of default size: a quarter of the number for which float32 sums stay within 0.024 %."""
@@ -80,7 +82,7 @@ class VectorBlock(NamedTuple):
 
         If `out` is given, they are written into it. Raises ValueError if the bytes do not match the number of vectors.
         """
-        size = _size(self.layout, self.vectors)
+        size = content_size(self.layout, self.vectors)
         content: bytes | memoryview = self.content
         if self.is_compressed:
             content = _decompress(self.content, size)
@@ -100,9 +102,10 @@ class VectorBlock(NamedTuple):
         return out
 
 
-def default_block(layout: VectorLayout) -> int:
-    """Return the default number of vectors in a block."""
-    return max(1, min(MOST, IN_A_BLOCK // max(1, layout.width * layout.given.itemsize)))
+def default_block(layout: VectorLayout, is_compressed: bool = False) -> int:
+    """Return the default number of vectors in a block, which is the interval of vectors that are stored unchanged."""
+    size = IN_A_ROUNDED_BLOCK if is_compressed or layout.mode == "int8" else IN_A_BLOCK
+    return max(1, min(MOST, size // max(1, layout.width * layout.given.itemsize)))
 
 
 def encode_block(
@@ -139,6 +142,23 @@ def encode_block(
     return into.data
 
 
+def encode_blocks(layout: VectorLayout, rows: NDArray[Any], block: int, number: int, left: int) -> list[bytes]:
+    """Encode `rows` in lossless blocks of `block` vectors, all at once, without token ids and not compressed.
+
+    The first has the given number, and `left` vectors of the put are after them. Equal to `encode_block` of each.
+    """
+    content = _bytes(delta.encode_lossless(rows, block).records)
+    mode, kind, size = MODES.index(layout.mode), KINDS.index(layout.kind), layout.width * layout.given.itemsize
+    found = []
+    for at, start in enumerate(range(0, len(rows), block)):
+        stop = min(start + block, len(rows))
+        head = HEAD.pack(
+            VERSION, mode, 0, kind, layout.width, stop - start, number + at, left + len(rows) - stop
+        )  # fmt: skip
+        found.append(b"".join((head, content[start * size : stop * size])))
+    return found
+
+
 def decode_block(data: bytes | memoryview, file: str, place: str) -> VectorBlock:
     """Decode the block in a record. Raises `InvalidLog` if it is not a block, or of another version. spec: RE3.2"""
     if not data or data[0] != VERSION:
@@ -152,7 +172,7 @@ def decode_block(data: bytes | memoryview, file: str, place: str) -> VectorBlock
     except (struct.error, IndexError, ValueError) as error:
         raise InvalidLog("not a block of vectors", file, place) from error
     # Put writes no larger one. Its vectors would take any memory, and of vectors without elements their numbers would.
-    if _size(layout, vectors) > 2 * LARGEST or (not width and vectors > EMPTY):
+    if content_size(layout, vectors) > 2 * LARGEST or (not width and vectors > EMPTY):
         raise InvalidLog(f"not a block of vectors: {vectors} of {width} elements", file, place)
     return VectorBlock(layout, vectors, number, left, ids, bool(flags & COMPRESSED), memoryview(data)[start:])
 
@@ -189,7 +209,7 @@ def _int8(layout: VectorLayout, vectors: int, content: bytes | memoryview) -> de
     return delta.Int8Deltas(kind, max(vectors, 1), firsts, scales, codes)
 
 
-def _size(layout: VectorLayout, vectors: int) -> int:
+def content_size(layout: VectorLayout, vectors: int) -> int:
     """Return the bytes of the differences of that many vectors."""
     item = 4 if layout.kind == "bfloat16" and layout.mode != "lossless" else layout.given.itemsize
     if layout.mode != "int8":

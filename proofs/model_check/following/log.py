@@ -113,6 +113,7 @@ PLACE: dict[str, Check] = {"begin": _size, "end": _size, "offset": _size, "mappe
 """The system's mapping of a region or a tile, and the store's count afterwards."""
 
 SEALED: dict[str, Check] = {"log": _text, "process": _count}
+ANCHORS = ("written", "synced", "renamed", "overwriting", "overwritten", "kept")
 """The fields of each event of a sealed log."""
 
 THREAD: dict[str, Check] = {"process": _count, "thread": _count}
@@ -232,7 +233,7 @@ EVENTS: dict[str, dict[str, Check]] = {
     "log append": {**SEALED, "record": _count, "segment": _text, "offset": _size, "length": _size},
     "log synced": {**SEALED, "records": _count},
     "log anchor": {
-        **SEALED, "what": lambda value: value in ("written", "synced", "renamed"), "records": _count, "segment": _text,
+        **SEALED, "what": lambda value: value in ANCHORS, "records": _count, "segment": _text,
     },
     "log acknowledged": {**SEALED, "records": _count},
     "log trailer": {**SEALED, "records": _count, "offset": _size, "length": _size},

@@ -3,7 +3,8 @@
 A process that is killed logs no line about it. The next opening shows it, if the earlier process writes no more. It
 also shows an anchor that was renamed just before. Records that existed before the first logged opening are preceded by
 a history that leads to them. A log without an anchor is left out, since the module has one. The follower compares the
-number of bytes. spec: MN7.1
+number of bytes. An anchor that is written over is as one that is renamed, until it is kept, which is when it is synced.
+spec: MN7.1, MN10.10
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ ACTIONS = {
     "log discarded": "Discard", "log closed": "Close", "log failed": "Fail",
 }  # fmt: skip
 OF_ANCHOR = {"written": "WriteAside", "synced": "SyncAside", "renamed": "Rename"}
+IN_PLACE = {"overwriting": "WriteOver", "overwritten": "Overwrite", "kept": "Keep"}
 
 
 @dataclass
@@ -142,9 +144,10 @@ def _written(log: _Log, event: Event) -> None:
         log.crashes, log.is_down = log.crashes + 1, True
     elif event.kind == "log anchor":
         what = fields.pop("what")
-        log.path.add(line, OF_ANCHOR[what], **fields)
+        log.path.add(line, (OF_ANCHOR | IN_PLACE)[what], **fields)
         if what == "renamed":
             log.path.add(line, "SyncFolder")
+        if what in ("renamed", "overwritten"):
             log.renamed = fields["records"]
     else:
         if event.kind == "log append":

@@ -57,20 +57,20 @@ def all_refused(file: File, tools: tuple[str, File], allowed: Callable[[str], bo
 def test_a_sealed_log_of_processes_that_end_or_are_killed_takes_steps_of_its_module(
     tmp_path: File, tools: tuple[str, File]
 ) -> None:
-    """Killed at the end of an append and of a rename; then one whose events begin in the middle.
+    """Killed after an append, a rename and a write over an anchor; then one whose events begin in the middle.
 
-    spec: MN7.1, MN5.16, MN5.18
+    spec: MN7.1, MN5.16, MN5.18, MN10.10
     """
     ends = (
-        "killed", "discards", "closed", "renamed", "withdrawn", "full", "left", "rotates", "ended twice", "closed"
+        "killed", "discards", "closed", "renamed", "withdrawn", "full", "left", "rotates", "ended twice", "closed",
+        "commits", "overwritten", "committed",
     )  # fmt: skip
     file = sealed_logs.with_events(tmp_path, *ends)
     [result] = followed(file, tools)
     assert (result.module, result.objections) == ("SealedLog", ())
     [path] = follow.read_log(file)[1]
-    assert {"Renamed", "Crash", "Trailer", "Close", "ReadBack", "Discard", "Withdraw", "Replace"} < {
-        line.action for line in path.lines
-    }
+    assert {"Renamed", "Crash", "Trailer", "Close", "ReadBack", "Discard", "Withdraw", "Replace", "Overwrite",
+            "Keep"} < {line.action for line in path.lines}  # fmt: skip
     refused_everywhere(path, tools)
     file.unlink()
     sealed_logs.with_events(tmp_path, "closed")

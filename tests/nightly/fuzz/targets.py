@@ -60,11 +60,12 @@ from tmmu.core.vocabulary import Bindings
 from tmmu.foundry.tokenizer import PromptTokenizer
 from tmmu.foundry.weights import open_llama
 from tmmu.ir import files as ir_files
-from tmmu.mnemosyne import anchors, store
+from tmmu.mnemosyne import anchors, store, store_index
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.npy_files import open_npy_vectors
 from tmmu.mnemosyne.regions import RegionStore
-from tmmu.mnemosyne.sealed_format import Frame
+from tmmu.mnemosyne.sealed_log import RecordPlace
+from tmmu.mnemosyne.store_blocks import StoreBlocks
 from tmmu.planner import plan_memory
 from tmmu.planner.sharding import spec as sharding
 from tmmu.plans import configuration_file, failed_models
@@ -192,9 +193,9 @@ def read_store(data: bytes) -> None:
 
 def read_blocks(data: bytes) -> None:
     """Read the records of a store, as they are after they were decrypted."""
-    blocks = store._Blocks("store", lambda first, block: void(store.decoded(block, "store", first)))
+    blocks = StoreBlocks("store", MasterKey(SECRET), lambda first, block: void(store.decoded(block, "store", first)))
     for number, frame in enumerate(binary.split_frames(data)):
-        blocks.visit(Frame(b"R", len(frame), b"", number, 0), frame)
+        blocks.take(RecordPlace(b"", number, 0), store_index.ROOT_TOKEN, frame)
 
 
 def read_anchor(data: bytes) -> None:

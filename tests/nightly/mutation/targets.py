@@ -336,6 +336,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_store.py", f"{PROPERTIES}mnemosyne_store.py")
         for name in ("store", "vector_blocks", "npy_files", "mapped_file")
     },
+    **{
+        f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_open_store.py", f"{UNIT}mnemosyne_store.py")
+        for name in ("open_store", "placed_records", "store_blocks", "store_index")
+    },
     "tmmu/mnemosyne/rotation.py": (f"{UNIT}mnemosyne_rotation.py", f"{PROPERTIES}mnemosyne_store.py"),
     **{
         f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_sealed_log.py", f"{PROPERTIES}mnemosyne_sealed_log.py")
