@@ -16,7 +16,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
+
+from tests.support.integer_reference import reference
 
 Tensor = NDArray[Any]
 FLOATS: tuple[Any, ...] = (np.float32, np.float32, np.float64, np.float16, ml_dtypes.bfloat16)
@@ -376,6 +377,10 @@ def of_bytes(r: Random) -> Iterator[NodeTest]:
         yield NodeTest("MatMulInteger", [left, right, zero(one), zero(two, each)])
         operands = [left, scale(), zero(one), right, scale(each), zero(two, each), scale(None, 0.2), zero(three)]
         yield NodeTest("QLinearMatMul", operands)
+        batch = dims(r, 2)
+        left, right = (a(r, shape, one, -128, 127) for shape in (batch, narrower(r, batch)))
+        operands = [left, scale(None, 0.1), zero(one), right, scale(None, 0.1), zero(one), scale(None, 0.1)]
+        yield NodeTest("com.microsoft.QLinearAdd", [*operands, *[zero(one)] * r.randint(0, 1)])
 
 
 FAMILIES: tuple[Callable[[Random], Iterator[NodeTest]], ...] = (
@@ -398,7 +403,8 @@ def model_of(cases: Sequence[NodeTest], opset: int = 24) -> tuple[onnx.ModelProt
             else:
                 inputs[name] = operand
         results = [f"n{n}.r{k}" for k in range(case.results)]
-        nodes.append(helper.make_node(case.op, names, results, name=f"{case.op}.{n}", **case.attributes))
+        domain, _, op = case.op.rpartition(".")
+        nodes.append(helper.make_node(op, names, results, f"{op}.{n}", domain=domain, **case.attributes))
         outputs += results
     typed = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -406,7 +412,8 @@ def model_of(cases: Sequence[NodeTest], opset: int = 24) -> tuple[onnx.ModelProt
     ]
     untyped = [helper.make_value_info(name, onnx.TypeProto()) for name in outputs]
     graph = helper.make_graph(nodes, "cases", typed, untyped, stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=11), inputs
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=11), inputs
 
 
 def evaluated(case: NodeTest) -> list[Tensor] | None:
@@ -429,7 +436,7 @@ def evaluated(case: NodeTest) -> list[Tensor] | None:
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         with np.errstate(all="ignore"):
-            found = [np.asarray(result) for result in ReferenceEvaluator(model).run(None, inputs)]
+            found = [np.asarray(result) for result in reference(model).run(None, inputs)]
     except Exception:  # the evaluator raises exceptions of any kind
         return None
     for result, value in zip(found, inferred.graph.output, strict=True):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +77,13 @@ def model(name: str) -> onnx.ModelProto:
     return built
 
 
-def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file_type: str | None = None) -> list[str]:
+def write(
+    name: str,
+    path: str | os.PathLike[str],
+    seed: int | None = None,
+    file_type: str | None = None,
+    convert: Callable[[onnx.ModelProto], onnx.ModelProto] | None = None,
+) -> list[str]:
     """Write an example, and return the paths that were written.
 
     Parameters
@@ -91,6 +99,8 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
         more than 1 MiB are stored in the file `path`.data, which is written first. A Llama requires a seed.
     file_type
         For a Llama: the encoding of its matrices, f32 (the default), f16, q8_0 or q4_0.
+    convert
+        For an ONNX model with weights: what is written is the result of this function for the model.
 
     Raises
     ------
@@ -107,12 +117,14 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file
     spec: C2.5, MC7.4, MC7.5, FD5.11
     """
     target = Path(path)
+    if convert is not None and (name not in MODELS or seed is None):
+        raise ValueError(f"{name} has no weights to convert; name an ONNX model and give --weights SEED")
     if name in LLAMAS:
         return _write_llama(name, target, seed, file_type)
     if file_type is not None:
         raise ValueError(f"{name} is not a GGUF file, and only matrices of a GGUF file have a type; leave out the type")
     if name in MODELS:
-        return _write_model(model(name), target, seed)
+        return _write_model(model(name), target, seed, convert)
     if seed is not None:
         raise ValueError(
             f"{name} is neither an ONNX model nor a GGUF file, and has no weights to draw; leave out the seed"
@@ -169,14 +181,23 @@ def _write_llama(name: str, target: Path, seed: int | None, file_type: str | Non
     return [str(target)]
 
 
-def _write_model(made: onnx.ModelProto, target: Path, seed: int | None) -> list[str]:
+def _write_model(
+    made: onnx.ModelProto,
+    target: Path,
+    seed: int | None,
+    convert: Callable[[onnx.ModelProto], onnx.ModelProto] | None,
+) -> list[str]:
     """Write a model, and before it a separate file of its weights if needed; return the paths."""
     written = [str(target)]
     if seed is not None:
         from tmmu.examples import weights
 
         beside = target.with_name(f"{target.name}.data")
-        made, data = weights.with_weights(made, seed, beside.name)
+        if convert is None:
+            made, data = weights.with_weights(made, seed, beside.name)
+        else:
+            made = convert(weights.with_weights(made, seed, beside.name, sys.maxsize)[0])
+            data = weights.move_outside(made, beside.name)
         if data is not None:
             _check_named(target)
             canonical.write_atomically(beside, data)

@@ -26,6 +26,9 @@ from tmmu.examples.draws import check_seed, draw_weights, grid
 INSIDE_LIMIT = 1 << 20
 """Weights of at most this many bytes in total are stored in the file of the model."""
 
+CONSTANT = 64
+"""The most bytes of a constant that is not a weight."""
+
 FACTORS = {
     ("BatchNormalization", 1), ("BatchNormalization", 4), ("InstanceNormalization", 1), ("LayerNormalization", 1),
     ("Mul", 0), ("Mul", 1),
@@ -38,7 +41,9 @@ BITS: dict[int, int] = {TensorProto.FLOAT: 16, TensorProto.FLOAT16: 11, TensorPr
 Readers = dict[str, tuple[onnx.NodeProto, int]]
 
 
-def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx.ModelProto, Iterator[bytes] | None]:
+def with_weights(
+    model: onnx.ModelProto, seed: int, location: str, limit: int = INSIDE_LIMIT
+) -> tuple[onnx.ModelProto, Iterator[bytes] | None]:
     """Return the model with its weights, and the content of the file `location` if they are stored outside, else None.
 
     Weights are the initializers whose data are external. Pieces of the content are made when they are asked for. Raises
@@ -53,7 +58,7 @@ def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx
     absent = [t for t in filled.graph.initializer if t.data_location == TensorProto.EXTERNAL]
     sizes = [next(int(entry.value) for entry in t.external_data if entry.key == "length") for t in absent]
     pieces = (values(tensor, readers.get(tensor.name), seed, k) for k, tensor in enumerate(absent))
-    outside = sum(sizes) > INSIDE_LIMIT
+    outside = sum(sizes) > limit
     end = 0
     for tensor, size in zip(absent, sizes, strict=True):
         del tensor.external_data[:]
@@ -65,6 +70,25 @@ def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx
             tensor.ClearField("data_location")
             tensor.raw_data = b"".join(next(pieces))
     return filled, (piece for each in pieces for piece in each) if outside else None
+
+
+def move_outside(model: onnx.ModelProto, location: str) -> Iterator[bytes] | None:
+    """Move the weights to the file `location`, and return its content; None if they are small in all. spec: MC7.4
+
+    Constants of at most `CONSTANT` bytes stay in the model, because shapes follow from some of them.
+    """
+    stored = [tensor for tensor in model.graph.initializer if len(tensor.raw_data) > CONSTANT]
+    pieces = [tensor.raw_data for tensor in stored]
+    if sum(map(len, pieces)) <= INSIDE_LIMIT:
+        return None
+    end = 0
+    for tensor, data in zip(stored, pieces, strict=True):
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (("location", location), ("offset", end), ("length", len(data))):
+            tensor.external_data.add(key=key, value=str(value))
+        end += len(data)
+    return iter(pieces)
 
 
 def first_readers(graph: onnx.GraphProto) -> Readers:

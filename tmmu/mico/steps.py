@@ -15,7 +15,7 @@ from tmmu.core.vocabulary import NodePart, Shares
 from tmmu.mico.blocks import BlockPlace
 from tmmu.mico.code import ProgramCode, StateCode, StepCode
 from tmmu.mico.identifiers import Identifiers
-from tmmu.mico.kernels import calls_of
+from tmmu.mico.kernels import TABLE, calls_of
 from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
 from tmmu.mico.network import OnnxNetwork, attributes
 from tmmu.mico.weights import Constant, Constants
@@ -120,10 +120,12 @@ def _build_step(
         return Operand(text, shape, dtype, partial(network.known, tensor))
 
     operands, results = [operand(each) for each in node.input], [operand(each) for each in node.output]
-    seen = NodeCall(node.op_type, network.version, attributes(node), operands, results, held.literal)
+    domain = domain_of(node)
+    op = f"{domain}.{node.op_type}" if domain else node.op_type
+    seen = NodeCall(op, network.version, attributes(node), operands, results, held.literal)
     try:
-        if domain_of(node) != "":
-            raise NoKernel(f"its operator is of the domain {domain_of(node)}")
+        if domain and op not in TABLE:
+            raise NoKernel(f"its operator is of the domain {domain}")
         for each in (*operands, *results):
             if each is not None and BITS[each.dtype] < 8:
                 raise NoKernel(f"it has no kernel for {each.dtype}")

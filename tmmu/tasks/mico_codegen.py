@@ -28,7 +28,8 @@ from tmmu.core.vocabulary import Bindings
 from tmmu.mico import CodeOptions, generate
 from tmmu.mico.export import export_module, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
-from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observe_ranges, quantize_model
+from tmmu.mico.integers import quantize_model
+from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observe_ranges
 from tmmu.mico.stored import load_with_weights
 from tmmu.onnx.reading import FILE_LIMIT
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
@@ -136,7 +137,7 @@ class MiCoCodeGen:
         self._plan = None
         if is_module(self.model) and not self._low_bits():
             return result
-        results = observe_ranges(self._read(), layers_of(self._read().graph), arrays, self._ranges)
+        results = observe_ranges(self._read(), arrays, self._ranges)
         return result if is_module(self.model) else results[0] if len(results) == 1 else results
 
     __call__ = forward

@@ -19,7 +19,7 @@ TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
     **movement.RULES,
     **quantized.RULES,
 }
-"""The rule of every operator that has a kernel."""
+"""The rule of every operator that has a kernel; one outside ai.onnx has its domain before its name."""
 
 
 def calls_of(node: NodeCall) -> list[KernelCall]:

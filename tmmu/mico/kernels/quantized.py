@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tmmu.mico.kernels.functions import TEMPLATES
-from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand
+from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand, broadcast
 from tmmu.mico.kernels.products import conv_fields, convolution, product_arguments, struct
 
 BYTES = ("int8", "uint8")
@@ -134,6 +134,30 @@ float factor = load_f32(a_scale, 0) * load_f32(b_scale, j * b_scale_step) / load
                 store_$s3(y, (m * rows + i) * columns + j, ($T3)value);""",
 )
 
+TEMPLATES["qlinear_add"] = """\
+/* Operands are broadcast; each is scaled to the steps of the result. */
+void $name(uint8_t *y, const uint8_t *a, const uint8_t *a_scale, const uint8_t *a_zero, const uint8_t *b,
+    const uint8_t *b_scale, const uint8_t *b_zero, const uint8_t *y_scale, const uint8_t *y_zero, size_t rank,
+    const size_t *shape, const size_t *a_steps, const size_t *b_steps, double low, double high)
+{
+    size_t rows = product(rank - 1, shape), width = shape[rank - 1];
+    double a_factor = (double)(load_f32(a_scale, 0) / load_f32(y_scale, 0));
+    double b_factor = (double)(load_f32(b_scale, 0) / load_f32(y_scale, 0));
+    int32_t a_off = a_zero == NULL ? 0 : (int32_t)load_$s(a_zero, 0);
+    int32_t b_off = b_zero == NULL ? 0 : (int32_t)load_$s(b_zero, 0);
+    double y_off = y_zero == NULL ? 0 : (double)load_$s(y_zero, 0);
+    for (size_t row = 0; row < rows; row++) {
+        size_t at_a = place(row, rank - 1, shape, a_steps), at_b = place(row, rank - 1, shape, b_steps);
+        for (size_t k = 0; k < width; k++) {
+            int32_t left = (int32_t)load_$s(a, at_a + k * a_steps[rank - 1]) - a_off;
+            int32_t right = (int32_t)load_$s(b, at_b + k * b_steps[rank - 1]) - b_off;
+            double value = rint(left * a_factor + right * b_factor + y_off);
+            store_$s(y, row * width + k, ($T)(value >= low ? value <= high ? value : high : low));
+        }
+    }
+}
+"""
+
 
 def _code(operand: Operand | None) -> str:
     return "NULL" if operand is None else operand.code
@@ -246,6 +270,19 @@ def qlinear_mat_mul(node: NodeCall) -> list[KernelCall]:
     return [KernelCall("qlinear_mat_mul", types, arguments)]
 
 
+def qlinear_add(node: NodeCall) -> list[KernelCall]:
+    """Return the call of QLinearAdd of ONNX Runtime, whose operands are broadcast. spec: MC4.9"""
+    a, a_scale, b, b_scale, y_scale = (node.needed(k) for k in (0, 1, 3, 4, 6))
+    for scale in (a_scale, b_scale, y_scale):
+        node.of_type(scale, ("float32",))
+    arguments = (
+        node.y.code, a.code, _single(a_scale), _single(node.operand(2)), b.code, _single(b_scale),
+        _single(node.operand(5)), _single(y_scale), _single(node.operand(7)), *broadcast(node.y.shape, a, b),
+        *(f"{limit}.0" for limit in RANGES[node.of_type(a, BYTES)]),
+    )  # fmt: skip
+    return [KernelCall("qlinear_add", (a.dtype,), arguments)]
+
+
 RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
     "QuantizeLinear": quantize_linear,
     "DequantizeLinear": dequantize_linear,
@@ -254,4 +291,5 @@ RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
     "QLinearConv": qlinear_conv,
     "MatMulInteger": mat_mul_integer,
     "QLinearMatMul": qlinear_mat_mul,
+    "com.microsoft.QLinearAdd": qlinear_add,
 }
