@@ -86,9 +86,9 @@ test: style
 test-long: $(VENV)/dev
 	$(DAILY) --longer-than $(LONG)
 
-# What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with llama.cpp.
+# What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with ggml and llama.cpp.
 $(VENV)/tracers: $(VENV)/dev
-	@$(PIP) -e '.[dev,torch,jax,judges,oracle,site]'
+	@$(PIP) -e '.[dev,torch,jax,judges,oracle,ggml,site]'
 	@touch $@
 
 test-full: $(VENV)/tracers style

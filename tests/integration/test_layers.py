@@ -85,6 +85,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "executorch": ("tmmu.exporters.executorch",),
     "gguf": ("tmmu.foundry.weights", "tmmu.examples.llama"),
     "tokenizers": ("tmmu.foundry.tokenizer",),
+    "ggml": ("tmmu.foundry.ggml_kernels", "tmmu.exporters.ggml"),
     "libcachesim": ("tmmu.mnemosyne.hit_rates",),
     "cryptography": ("tmmu.mnemosyne.keys",),
     "matplotlib": ("tmmu.mnemosyne.plots", "tmmu.report.image"),

@@ -125,7 +125,7 @@ def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
     gc.collect()
     gc.disable()
     try:
-        for operation, kernel in session.graph.kernels("decode"):
+        for operation, kernel in zip(session.graph.operations, session.graph.kernels("decode"), strict=True):
             kernel(batch)
             tracemalloc.start()
             kernel(batch)

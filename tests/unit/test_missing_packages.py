@@ -21,7 +21,14 @@ from proofs.model_check import entry as check_models
 from proofs.verify import entry as verify_plan
 from tmmu.cli import entry as tmmu
 from tmmu.core import extras
-from tmmu.core.extras import MissingPackage, install_command, is_installed, require_import, require_package
+from tmmu.core.extras import (
+    DISTRIBUTIONS,
+    MissingPackage,
+    install_command,
+    is_installed,
+    require_import,
+    require_package,
+)
 from tmmu.core.process import run_command
 from tmmu.tasks.library import plan, verify
 from tmmu.tasks.library_options import PlannerOptions, VerifierOptions
@@ -50,6 +57,8 @@ NEEDED_BY: list[tuple[str, str, str, int]] = [
     ("gguf", "foundry", "tmmu session run m.gguf --prompt-tokens 1,2", 2),
     ("gguf", "foundry", "tmmu session score m.gguf --prompt-tokens 1,2", 2),
     ("gguf", "foundry", "tmmu example llama-15m --weights 1 --type q8_0 -o new.gguf", 2),
+    ("ggml", "ggml", "tmmu session run m.gguf --prompt-tokens 1,2 --device ggml", 2),
+    ("ggml", "ggml", "tmmu session plan m.gguf --device ggml", 2),
     ("tokenizers", "foundry", "tmmu session run m.gguf --prompt once", 2),
     ("loky", "fleet", f"verify-plan {PLAN} --jobs 2", 2),
     ("loky", "fleet", f"verify-plan {PLAN} --resume verdicts", 2),
@@ -95,7 +104,13 @@ def extras_of_the_project() -> dict[str, list[str]]:
 def test_there_is_a_command_for_every_package_of_every_extra() -> None:
     found = {(package, extra) for package, extra, _, _ in NEEDED_BY}
     stated = extras_of_the_project()
-    wanted = {(each, extra) for extra, packages in stated.items() if extra not in OF_THE_CHECKOUT for each in packages}
+    imported = {installed: package for package, installed in DISTRIBUTIONS.items()}
+    wanted = {
+        (imported.get(each, each), extra)
+        for extra, packages in stated.items()
+        if extra not in OF_THE_CHECKOUT
+        for each in packages
+    }
     assert found == {(package, extra) for package, extra in wanted if package not in NO_COMMAND}
 
 
@@ -119,7 +134,9 @@ def test_a_command_names_what_is_missing_before_it_does_anything(
     assert COMMANDS[command](arguments) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert re.search(rf"^error: .*pip install .*\b{package}\b.* ?\[MISSING_PACKAGE\].*\n$", err), err
+    assert re.search(
+        rf"^error: .*pip install .*\b{DISTRIBUTIONS.get(package, package)}\b.* ?\[MISSING_PACKAGE\].*\n$", err
+    ), err
     assert err.count("\n") == 1
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} <= {"cache"}

@@ -33,14 +33,16 @@ FORMAT = click.option(
 
 
 def _options(
-    context: int | None, budget: int | None, layout: Layout, activations: str, initial: int, strict: bool
-) -> SessionOptions:
+    context: int | None, budget: int | None, layout: Layout, activations: str | None, initial: int, strict: bool,
+    device: str, threads: int | None,
+) -> SessionOptions:  # fmt: skip
     """Return what a session takes."""
     from tmmu.tasks.language_session import SessionOptions
 
     return SessionOptions(
-        context=context, budget=budget, layout=layout, activations=activations, initial=initial, strict=strict
-    )
+        context=context, budget=budget, layout=layout, activations=activations, initial=initial, strict=strict,
+        device=device, threads=threads,
+    )  # fmt: skip
 
 
 session_options = gather_options(
@@ -51,11 +53,15 @@ session_options = gather_options(
                  help="Memory for keys and values, as in 4GiB; METALLIC_KV_MEMORY_BUDGET_MB if not given."),
     click.option("--kv", "layout", type=click.Choice(["compact", "expanded"]), default="compact", show_default=True,
                  help="The heads of the cache: those of keys and values, or repeated for all of queries."),
-    click.option("--activations", type=click.Choice(["f16", "f32"]), default="f16", show_default=True,
-                 help="The type of what passes between operations; sums are float32."),
+    click.option("--activations", type=click.Choice(["f16", "f32"]),
+                 help="The type of what passes between operations; sums are float32. By default f16, with ggml f32."),
     click.option("--initial", type=click.IntRange(1), default=2048, show_default=True, metavar="TOKENS",
                  help="Tokens that the cache has room for at first."),
     click.option("--strict", is_flag=True, help="Old and new buffers of a growth fit into the budget together."),
+    click.option("--device", type=click.Choice(["numpy", "ggml"]), default="numpy", show_default=True,
+                 help="The kernels: NumPy's, or ggml's in the same planned memory (extra ggml)."),
+    click.option("--threads", type=int, metavar="N",
+                 help="The threads of ggml, which its plan binds; by default all processors."),
 )  # fmt: skip
 """The options that decide a session's memory, as `SessionOptions`."""
 
@@ -110,9 +116,10 @@ def plan(model: str, options: SessionOptions, style: str, output: str | None) ->
     from tmmu.foundry.forward import SHARED
     from tmmu.tasks.language_session import compile_model, plan_session, prepare_session, verdicts_on, write_session
 
+    _require_packages(options)
     with progress(model) as doing:
         doing("planning")
-        prepared = prepare_session(compile_model(model), options)
+        prepared = prepare_session(compile_model(model, options), options)
         made = plan_session(prepared.forward)
         doing("proving")
         verdicts = verdicts_on(made, prepared.forward)
@@ -263,17 +270,24 @@ def _ready(
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
     shared.check_apart(path, follow_log)
-    require_package("gguf", "reading a GGUF file", "foundry")
+    _require_packages(options)
     if prompt is not None:
         require_package("tokenizers", "tokenising a prompt", "foundry")
     with progress(path) as doing:
         doing("planning and proving")
-        opened = compile_model(path)
+        opened = compile_model(path, options)
         tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
         events = None if follow_log is None else EventLog(follow_log)
         session = prepare_session(opened, options, events=events)
         initialize_session(session, plan_session(session.forward), prove)
     return session, tokens
+
+
+def _require_packages(options: SessionOptions) -> None:
+    """Raise MISSING_PACKAGE for a package that a session of these options needs, before any work is done."""
+    require_package("gguf", "reading a GGUF file", "foundry")
+    if options.device == "ggml":
+        require_package("ggml", "the device ggml", "ggml")
 
 
 def _tokens(text: str) -> list[int]:

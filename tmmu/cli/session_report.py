@@ -26,7 +26,7 @@ def facts(session: ModelSession, plans: SessionPlans) -> dict[str, Any]:
     """
     context, shape, kv = session.context, session.model.shape, session.kv_shape
     modes = session.settings.forced
-    weights = sum(session.model.file.tensors[name].blocks.nbytes for name in session.model.weights)
+    weights = sum(weight.blocks.nbytes for weight, _ in session.model.weights.values())
     cache = storage_mode(TensorType.KV_CACHE, modes).value
     arenas = arena_sizes(plans, session.forward)
     memory = [

@@ -17,6 +17,9 @@ from typing import Self
 from tmmu.core import folders
 from tmmu.core.errors import TmmuError
 
+DISTRIBUTIONS = {"ggml": "ggml-python"}
+"""The names by which pip installs packages that are imported by another name."""
+
 
 class MissingPackage(TmmuError):
     """MISSING_PACKAGE: a package is needed and not installed. `fix` begins with the command that installs it."""
@@ -69,7 +72,8 @@ def install_command(package: str, extra: str | None = None) -> str:
     own = Path(sys.executable).parent
     found = folders.find_program("pip")
     pip = "pip" if found and Path(found).parent == own else f"{shlex.quote(sys.executable)} -m pip"
-    return f"{pip} install {' '.join(map(shlex.quote, requirements(extra or package) or [package]))}"
+    wanted = requirements(extra or package) or [DISTRIBUTIONS.get(package, package)]
+    return f"{pip} install {' '.join(map(shlex.quote, wanted))}"
 
 
 def requirements(extra: str) -> list[str]:

@@ -38,6 +38,12 @@ from tmmu.foundry.weights import LlamaShape, WeightType
 
 DOMAIN = "foundry"
 
+WORK = "work"
+"""The tensor that holds what a device keeps for a whole pass. The first operation makes it, all others change it."""
+
+THREADS = "threads"
+"""The binding of a plan that states the threads of its device."""
+
 ARENAS = (
     ArenaConfiguration("intermediates", (Role.ACTIVATION, Role.SCRATCH), alignment=ALIGNMENT),
     ArenaConfiguration("inputs", (Role.INPUT,), alignment=ALIGNMENT),
@@ -140,8 +146,20 @@ class Matrix(Protocol):
 class Workspaces(Protocol):
     """The source of the scratch sizes: a device with its kernels."""
 
+    @property
+    def threads(self) -> int | None:
+        """The threads that sizes depend on, None if none does."""
+        ...
+
     def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
         """Return the bytes that the operation needs for itself on this device."""
+        ...
+
+    def pass_workspace(
+        self, operations: Sequence[Operation], weights: Mapping[str, Matrix], shape: LlamaShape, size: PassSize,
+        cache_heads: int,
+    ) -> int:  # fmt: skip
+        """Return the bytes that the device keeps for a whole pass."""
         ...
 
 
@@ -197,7 +215,8 @@ def build_forward_model(
 
     The operators have the domain `foundry`, about which neither planner nor verifier assumes anything. The exception is
     `Add`, whose result may take the bytes of its first operand (T3). Attention changes the keys and values of its
-    layer, which the caller donates. O(layers).
+    layer, which the caller donates. If the device keeps memory for a whole pass, it is the tensor `WORK`, and the
+    threads on which its size depends are bound. O(layers). spec: FD6.2, FD10.4
     """
     wide = widths(shape)
     tensors = [Tensor("ids", (size.rows,), "uint32", Role.INPUT, 4 * size.rows, ALIGNMENT)]
@@ -207,7 +226,12 @@ def build_forward_model(
     row = {tensor.name: number for number, tensor in enumerate(tensors)}
     given = tuple(row.values())
     nodes: list[Node] = []
-    for operation in iterate_operations(shape, output):
+    operations = list(iterate_operations(shape, output))
+    kept = device.pass_workspace(operations, weights, shape, size, cache_heads)
+    if kept:
+        row[WORK] = len(tensors)
+        tensors.append(Tensor(WORK, (kept,), "uint8", Role.ACTIVATION, kept, ALIGNMENT))
+    for operation in operations:
         for result in operation.writes:
             row[result] = len(tensors)
             if result == "output":
@@ -217,8 +241,13 @@ def build_forward_model(
             bytes_ = lines * columns * size.element
             tensors.append(Tensor(result, (lines, columns), size.dtype, Role.ACTIVATION, bytes_, ALIGNMENT))
         changed = tuple(row[cache] for cache in cache_names(operation.layer)) if operation.kind == "Attention" else ()
+        made: tuple[int, ...] = ()
+        if kept and nodes:
+            changed = (*changed, row[WORK])
+        elif kept:
+            made = (row[WORK],)
         reads = (*(row[operand] for operand in operation.reads), *changed)
-        writes = (*(row[result] for result in operation.writes), *changed)
+        writes = (*(row[result] for result in operation.writes), *made, *changed)
         needed = device.workspace(operation, [weights[weight] for weight in operation.weights], shape, size)
         is_add = operation.kind == "Add"
         nodes.append(
@@ -231,7 +260,9 @@ def build_forward_model(
             )
         )  # fmt: skip
     body = Body(-1, "", given, (row["output"],))
-    return Model(name, tuple(tensors), tuple(nodes), (body,), bindings=Bindings(donated=tuple(caches)))
+    dims = {} if device.threads is None else {THREADS: device.threads}
+    bindings = Bindings(dims=dims, donated=tuple(caches))
+    return Model(name, tuple(tensors), tuple(nodes), (body,), bindings=bindings)
 
 
 def scratch_name(operation: Operation) -> str:

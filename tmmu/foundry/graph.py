@@ -18,8 +18,16 @@ from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
 from tmmu.foundry.device import Buffer
 from tmmu.foundry.environment import Settings
-from tmmu.foundry.forward import ForwardPass, Operation, iterate_operations, scratch_name
-from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
+from tmmu.foundry.forward import WORK, ForwardPass, Operation, iterate_operations, scratch_name
+from tmmu.foundry.kernels import (
+    USES_CACHE,
+    BoundOperation,
+    BufferRegion,
+    Kernel,
+    LayerCache,
+    OperationMemory,
+    PassBatch,
+)
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.plans.allocation import Allocation
@@ -51,9 +59,10 @@ class CacheSetup:
 
 @dataclass
 class BoundPass:
-    """A pass in the memory of a session: its operations and their kernels, the token ids, and the logits.
+    """A pass in the memory of a session: the kernels of its operations, the token ids, and the logits.
 
-    `output` is [rows, vocab]; `ids` and `output` are in Shared memory.
+    `kernels` compute all operations except the logits, and `logits` those. `output` is [rows, vocab]; `ids` and
+    `output` are in Shared memory.
     """
 
     limits: ForwardPass
@@ -61,6 +70,7 @@ class BoundPass:
     ids: memoryview[int]
     output: np.ndarray[Any, Any]
     kernels: list[Kernel]
+    logits: list[Kernel]
 
 
 class ExecutionGraph:
@@ -176,26 +186,35 @@ class ExecutionGraph:
         flat = self.buffers["outputs"].contents()[out.offset : out.offset + out.size]
         bound = BoundPass(
             limits, of, self.buffers["inputs"].contents()[ids.offset : ids.offset + ids.size].view(np.uint32).data,
-            flat.view(np.dtype(size.dtype)).reshape(size.output_rows, self.model.shape.vocab), [],
+            flat.view(np.dtype(size.dtype)).reshape(size.output_rows, self.model.shape.vocab), [], [],
         )  # fmt: skip
-        bound.kernels = [self._bind_kernel(operation, bound) for operation in self._operations]
+        self._bind_kernels(bound)
         return bound
 
-    def _bind_kernel(self, operation: Operation, bound: BoundPass) -> Kernel:
+    def _bind_kernels(self, bound: BoundPass) -> None:
+        """Bind the operations of a pass to its memory, and to the cache as it is now."""
+        steps = [BoundOperation(operation, self._memory_of(operation, bound)) for operation in self._operations]
+        kernels, shape, size = self.model.kernels, self.model.shape, bound.limits.size
+        bound.kernels, bound.logits = (
+            kernels.bind_all(steps[:-1], shape, size),
+            kernels.bind_all(steps[-1:], shape, size),
+        )
+
+    def _memory_of(self, operation: Operation, bound: BoundPass) -> OperationMemory:
         of, cache = bound.regions, None
         if operation.kind in USES_CACHE:
             held = self.cache
             buffers = (*held.of_layer(operation.layer).values(), held.cos, held.sin)
             keys, values, cos, sin = (BufferRegion(buffer, 0, buffer.size) for buffer in buffers)
             cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
-        memory = OperationMemory(
+        return OperationMemory(
             tuple(of[name] for name in operation.reads),
             tuple(of[name] for name in operation.writes),
             of.get(scratch_name(operation)),
-            tuple(self._weights[name] for name in operation.weights),
+            tuple(self._weights[self.model.stored_name(operation, name)] for name in operation.weights),
             cache,
+            of.get(WORK),
         )
-        return self.model.kernels.bind(operation, memory, self.model.shape, bound.limits.size)
 
     def ids(self, name: str) -> memoryview[int]:
         """Return the token ids of a pass, in Shared memory, which the caller writes before it runs."""
@@ -209,13 +228,14 @@ class ExecutionGraph:
     def _compute_pass(self) -> None:
         """Run every operation of a pass except the logits, in order. This is a command."""
         with np.errstate(all="ignore"):  # logits that are not finite are a separate error
-            for number in range(len(self._operations) - 1):
-                self._current.kernels[number](self._batch)
+            for kernel in self._current.kernels:
+                kernel(self._batch)
 
     def _compute_logits(self) -> None:
         """Compute logits in private memory and copy them to the output. This is a command."""
         with np.errstate(all="ignore"):
-            self._current.kernels[-1](self._batch)
+            for kernel in self._current.logits:
+                kernel(self._batch)
 
     def run(self, name: str, rows: int, outputs: int) -> None:
         """Run a pass over the first `rows` tokens of its `ids`; compute the logits of the last `outputs` of them.
@@ -227,9 +247,7 @@ class ExecutionGraph:
         cache.ensure(cache.written + rows)
         if cache.epoch != self._epoch:
             for bound in self._bound.values():
-                for number, operation in enumerate(self._operations):
-                    if operation.kind in USES_CACHE:
-                        bound.kernels[number] = self._bind_kernel(operation, bound)
+                self._bind_kernels(bound)
             self._epoch = cache.epoch
         self._current = self._bound[name]
         batch.rows, batch.first, batch.outputs = rows, cache.written, outputs
@@ -254,9 +272,15 @@ class ExecutionGraph:
         else:
             self._log("logits copied", step=step, completed=number)
 
-    def kernels(self, name: str) -> list[tuple[Operation, Kernel]]:
-        """Return each operation of a pass with its kernel."""
-        return list(zip(self._operations, self._bound[name].kernels, strict=True))
+    def kernels(self, name: str) -> list[Kernel]:
+        """Return the kernels of a pass, in order."""
+        bound = self._bound[name]
+        return [*bound.kernels, *bound.logits]
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations of every pass, in order."""
+        return self._operations
 
     def close(self) -> None:
         """Release all memory, once all submitted commands have ended."""

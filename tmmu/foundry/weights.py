@@ -29,11 +29,20 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_import
 from tmmu.core.reading import NotRegular, open_file
 
-WeightType = Literal["F32", "F16", "Q8_0", "Q4_0"]
+WeightType = Literal["F32", "F16", "Q8_0", "Q4_0", "BF16", "Q4_K", "Q5_K", "Q6_K"]
 Value = bool | int | float | str | list[str] | NDArray[Any]
 
-BLOCKS: dict[WeightType, tuple[int, int]] = {"F32": (1, 4), "F16": (1, 2), "Q8_0": (32, 34), "Q4_0": (32, 18)}
-"""The elements and bytes of a block: a scale of float16 before 32 int8, or before 16 bytes with two elements each."""
+PLAIN_TYPES: tuple[WeightType, ...] = ("F32", "F16", "Q8_0", "Q4_0")
+"""The types that every device multiplies."""
+
+BLOCKS: dict[WeightType, tuple[int, int]] = {
+    "F32": (1, 4), "F16": (1, 2), "Q8_0": (32, 34), "Q4_0": (32, 18),
+    "BF16": (1, 2), "Q4_K": (256, 144), "Q5_K": (256, 176), "Q6_K": (256, 210),
+}  # fmt: skip
+"""The elements and bytes of a block: a scale of float16 before 32 int8, or before 16 bytes with two elements each.
+
+Blocks of the last three types have scales of their parts too. Only the device `ggml` reads those of the last four.
+"""
 
 HEADER_LIMIT = 1 << 28
 """The limit on the bytes of metadata and table of tensors; those of real files take some ten million."""
@@ -65,6 +74,7 @@ NEUTRAL: dict[str, tuple[Value, ...]] = {
 """The keys under `llama.` that are accepted with these values only, which have no effect."""
 
 REQUANTISE = "write the file as F32, F16, Q8_0 or Q4_0, as with llama-quantize --pure"
+OTHER_DEVICE = "use --device ggml, or " + REQUANTISE
 
 
 @dataclass(frozen=True)
@@ -143,8 +153,8 @@ def make_invalid_weights(path: str, what: str, place: str | None = None, fix: st
     )  # fmt: skip
 
 
-def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
-    """Map a file and check it against the architecture `llama`.
+def open_llama(path: str | os.PathLike[str], types: tuple[WeightType, ...] = PLAIN_TYPES) -> LlamaFile:
+    """Map a file and check it against the architecture `llama`; `types` are those that its tensors may have.
 
     Raises
     ------
@@ -157,7 +167,7 @@ def open_llama(path: str | os.PathLike[str]) -> LlamaFile:
     O(metadata) time and memory; no byte of a tensor is read. The file must not be shortened while it is mapped: the
     system ends a process that reads beyond the end. spec: FD5.1 to FD5.5
     """
-    file = open_gguf(path)
+    file = open_gguf(path, types)
     shape = _read_shape(file)
     names = {"output.weight"} & file.tensors.keys()
     for name, (rows, columns) in shape.tensors():
@@ -253,7 +263,7 @@ def _read_positive(file: GgufFile, name: str, default: float | None) -> float:
     return value
 
 
-def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
+def open_gguf(path: str | os.PathLike[str], types: tuple[WeightType, ...] = PLAIN_TYPES) -> GgufFile:
     """Map a GGUF file of any architecture, with its metadata and tensors; as `open_llama`. spec: FD5.1 to FD5.3"""
     name = os.fspath(path)
     with require_import("gguf", "reading a GGUF file", "foundry"):
@@ -282,17 +292,16 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
     if not isinstance(alignment, int) or alignment < 8 or alignment & (alignment - 1):
         raise make_invalid_weights(name, "the alignment is not a power of two from 8", "general.alignment")
     start = -(-reader.position // alignment) * alignment
-    types = {int(number): number.name for number in GGMLQuantizationType}
+    names = {int(number): number.name for number in GGMLQuantizationType}
     tensors: dict[str, Weight] = {}
     spans: list[tuple[int, int, str]] = []
     for title, dims, number, offset in table:
         if title in tensors:
             raise make_invalid_weights(name, "the tensor occurs twice", title)
-        weight_type = types.get(number, f"number {number}")
-        if weight_type not in BLOCKS:
-            raise make_invalid_weights(
-                name, f"the type {weight_type} is not one of {', '.join(BLOCKS)}", title, REQUANTISE
-            )
+        weight_type = names.get(number, f"number {number}")
+        if weight_type not in types:
+            fix = OTHER_DEVICE if weight_type in BLOCKS else REQUANTISE
+            raise make_invalid_weights(name, f"the type {weight_type} is not one of {', '.join(types)}", title, fix)
         kind = weight_type
         elements, size = BLOCKS[kind]
         if not 1 <= len(dims) <= 2 or not all(dims):

@@ -26,6 +26,7 @@ from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.forward import SHARED, session_arenas, session_policy
 from tmmu.foundry.graph import SessionPlans
+from tmmu.foundry.kernels import DeviceKernels
 from tmmu.foundry.session import ModelSession, initialize_session
 from tmmu.ir import files
 from tmmu.planner import PlanOptions
@@ -33,6 +34,15 @@ from tmmu.planner.sets.plan import SetOptions, plan_programs
 from tmmu.planner.sets.programs import prepare_program
 from tmmu.plans import file, sets
 from tmmu.runtime.events import EventLog
+
+ACTIVATIONS = {"f16": "float16", "f32": "float32"}
+"""The types of activations, by the words of the option."""
+
+DEVICES = ("numpy", "ggml")
+"""The devices that run a session."""
+
+MAX_THREADS = 512
+"""The most threads of a graph of ggml."""
 
 SET_NAME = "session"
 """The name of a session's plan set that is not in a folder."""
@@ -100,29 +110,40 @@ class SessionOptions:
     layout
         "compact" has the heads that keys and values have, "expanded" repeats them for all heads of queries.
     activations
-        "f16" or "f32".
+        "f16" or "f32"; none: the device's own, f16 with numpy and f32 with ggml.
     initial
         Tokens that the cache has room for at first.
     strict
         Whether old and new buffers of a growth must fit into the budget together.
+    device
+        "numpy", or "ggml", whose kernels need the package ggml-python.
+    threads
+        Those of ggml, which its plan binds; none: the processors that the process may use.
     """
 
     context: int | None = None
     budget: int | None = None
     layout: Layout = "compact"
-    activations: str = "f16"
+    activations: str | None = None
     initial: int = 2048
     strict: bool = False
+    device: str = "numpy"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         """Read a setting. Raises INVALID_SETTING for a word that is not among those above and not an integer."""
-        for name, known in (("layout", ("compact", "expanded")), ("activations", ("f16", "f32"))):
+        for name, known in (
+            ("layout", ("compact", "expanded")), ("activations", (None, *ACTIVATIONS)), ("device", DEVICES),
+        ):  # fmt: skip
             if (word := getattr(self, name)) not in known:
-                raise InvalidSetting(f"{word!r} is not known", name, f"use {' or '.join(known)}")
-        for name in ("context", "budget", "initial"):
+                raise InvalidSetting(f"{word!r} is not known", name, f"use {' or '.join(filter(None, known))}")
+        for name in ("context", "budget", "initial", "threads"):
             value = getattr(self, name)
             if value is not None and type(value) is not int:
                 raise InvalidSetting(f"{value!r} is not an integer", name, "give a number of tokens, or of bytes")
+        if self.threads is not None and (self.device != "ggml" or not 1 <= self.threads <= MAX_THREADS):
+            what = f"{self.threads} threads of the device {self.device}"
+            raise InvalidSetting(what, "threads", f"state 1 to {MAX_THREADS} with --device ggml")
 
 
 def prepare_session(
@@ -147,17 +168,29 @@ def prepare_session(
         requested=options.context, budget=options.budget, settings=settings, initial=options.initial,
         strict=options.strict,
     )  # fmt: skip
-    dtype = {"f16": "float16", "f32": "float32"}[options.activations]
+    computed = model.kernels.activations
+    dtype = computed[0] if options.activations is None else ACTIVATIONS[options.activations]
+    if dtype not in computed:
+        known = " or ".join(word for word, kind in ACTIVATIONS.items() if kind in computed)
+        raise InvalidSetting(f"the device {options.device} does not compute them", "activations", f"use {known}")
     return ModelSession(
         model, context, settings=settings, layout=options.layout, dtype=dtype,
         budget=budget or KvBudget(context.budget, options.strict), number=number, events=events,
     )  # fmt: skip
 
 
-def compile_model(path: str | os.PathLike[str]) -> CompiledModel:
-    """A model on the CPU. INVALID_WEIGHTS for a file that cannot be run."""
+def compile_model(path: str | os.PathLike[str], options: SessionOptions = SessionOptions()) -> CompiledModel:
+    """Return a model on the CPU, with the kernels of the device that the options name.
+
+    Raises INVALID_WEIGHTS for a file that cannot be run, MISSING_PACKAGE for ggml if it is not installed.
+    """
     device = CpuDevice()
-    return CompiledModel(path, device, CpuKernels(device))
+    kernels: DeviceKernels = CpuKernels(device)
+    if options.device == "ggml":
+        from tmmu.foundry.ggml_kernels import GgmlKernels
+
+        kernels = GgmlKernels(device, options.threads)
+    return CompiledModel(path, device, kernels)
 
 
 def open_session(
@@ -175,5 +208,5 @@ def open_session(
         INVALID_WEIGHTS for the file, INVALID_SETTING for options and variables, OUT_OF_MEMORY; CONTRACT_VIOLATION
         where the plan set is not proved.
     """
-    session = prepare_session(compile_model(path), options, environment=environment, events=events)
+    session = prepare_session(compile_model(path, options), options, environment=environment, events=events)
     return initialize_session(session, plan_session(session.forward), prove)

@@ -305,6 +305,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_session.py", f"{PROPERTIES}foundry_session.py")
         for name in ("session", "graph", "forward", "cpu_kernels", "compiled", "drafts", "scoring")
     },
+    "tmmu/foundry/ggml_kernels.py": (f"{UNIT}foundry_ggml.py",),
     **{
         f"tmmu/{name}.py": (f"{UNIT}foundry_pool.py", f"{PROPERTIES}foundry_pool.py")
         for name in ("foundry/pool", "foundry/pooled", "foundry/leases", "runtime/leases")
