@@ -193,7 +193,7 @@ def test_the_tables_name_operators_of_ai_onnx_alone() -> None:
         assert max(row_of("", operator).takes, default=0) < max(len(schema.inputs), schema.max_input)
 
 
-@pytest.mark.parametrize("operator", [op for (_, op), row in OPERATORS.items() if row.takes])
+@pytest.mark.parametrize("operator", [op for (domain, op), row in OPERATORS.items() if row.takes and not domain])
 def test_an_elementwise_result_depends_on_its_operands_at_its_own_index(operator: str) -> None:
     """spec: T3.2"""
     # One element of an overwritable operand is changed: no other element of the result may notice.

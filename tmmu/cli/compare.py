@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("models", nargs=-1, required=True, type=model_file, metavar="MODEL...")
-@options.bindings()
+@options.bindings(runtimes=True)
 @options.training
 @options.address_token
 @options.order

@@ -246,7 +246,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **_modules("proofs/readers/models/sizes", *FOUND_SIZES),
     **_modules("proofs/readers/operators/sizes", *FOUND_SIZES),
     **{f"proofs/readers/operators/{name}.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES)
-       for name in ("classic", "runtimes", "sizes/runtimes")},
+       for name in ("classic", "runtimes", "sizes/fused", "sizes/runtimes")},
     **_modules("proofs/readers/plans", *FOREIGN),
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", *FOREIGN)
        for name in ("executorch", "executorch_file")},
@@ -372,6 +372,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/operators/relations.py": (f"{UNIT}sharding_loops.py", *SHARDING),
     **_modules("tmmu/onnx", *SHAPES),
     "tmmu/onnx/table.py": (f"{UNIT}operator_tables.py", f"{UNIT}shapes_values.py", f"{UNIT}sizes_runtimes.py", *SHAPES),
+    **{f"tmmu/onnx/{name}.py": (f"{UNIT}runtime_graphs.py", f"{UNIT}sizes_runtimes.py")
+       for name in ("canonical_graph", "fused", "optimized")},
     **{f"tmmu/onnx/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
        for name in ("binding", "bodies", "naming", "reading", "resolution", "structure", "values")},
     "tmmu/importers/constants.py": (f"{UNIT}constants.py", *SHAPES),
