@@ -157,3 +157,19 @@ def test_a_model_that_it_does_not_load_is_refused_with_its_reason(
     (tmp_path / "m.onnx").write_bytes(b"no model")
     assert run(["plan", str(tmp_path / "m.onnx"), "--as", "onnxruntime"]) == 4
     assert "onnxruntime cannot load it: " in capsys.readouterr().err
+
+
+@with_onnxruntime
+def test_its_own_figures_are_of_two_runs(tmp_path: Path) -> None:
+    """What it holds is never less than what is in use, and the second run is no smaller. spec: C3.4"""
+    from tmmu.tasks.models import load
+    from tmmu.tasks.runtime_figures import measure
+
+    path = str(tmp_path / "m.onnx")
+    onnx.save(runtime_models.convolve(4), path)
+    bindings = Bindings(ranges={"batch": (1, 3)}, runtime=RuntimeGraph("onnxruntime", "all"))
+    found = measure(path, load(path, bindings))
+    assert found is not None
+    assert len(found.runs) == 2
+    assert all(0 < run.in_use_peak <= run.arena_held for run in found.runs)
+    assert found.runs[0].arena_held <= found.runs[1].arena_held

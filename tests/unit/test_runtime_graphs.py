@@ -7,6 +7,7 @@ ONNX Runtime make it.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from tmmu.onnx import optimized, resolve
 from tmmu.onnx.canonical_graph import canonicalize
 from tmmu.plans import file
 from tmmu.plans.sections import amend_plan
+from tmmu.tasks import runtime_figures as figures
 
 
 def stored_model(text: str, opset: int = 18) -> onnx.ModelProto:
@@ -291,3 +293,39 @@ def test_bindings_with_the_graph_of_a_runtime_are_read_as_written() -> None:
         stated["runtime"][name] = wrong
         with pytest.raises(ValueError, match=r"runtime"):
             read_bindings(stated)
+
+
+def event(ts: int, name: str, *numbers: int) -> dict[str, Any]:
+    stated = zip((figures.PEAK, figures.HELD, figures.IN_USE, figures.DELTA), map(str, numbers), strict=False)
+    return {"cat": "Node" if numbers else "Session", "name": name, "ts": ts, "dur": 1, "args": dict(stated)}
+
+
+def test_the_figures_of_a_profile_are_of_each_run_and_of_what_was_there_before() -> None:
+    """Whatever the order of its events. spec: C3.4"""
+    graph = RuntimeGraph("onnxruntime", "all", "1.99.0")
+    events = [
+        event(9, "model_run"), event(0, "session_initialization"), event(1, "a", 70, 128, 60, 20),
+        event(2, "b", 90, 256, 90, 30), event(3, "c", 90, 256, 50, 0), event(10, "a", 95, 512, 95, 5),
+        event(20, "model_run"),
+    ]  # fmt: skip
+    found = figures.read_profile(events, graph)
+    assert found == figures.RuntimeFigures(graph, 40, (figures.RunFigures(90, 256), figures.RunFigures(95, 512)))
+    assert figures.read_profile([event(1, "model_run"), event(0, "a")], graph) is None
+
+
+def test_the_figures_of_the_runtime_are_printed_beside_the_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And that a version has none. spec: C3.4"""
+    path = written(tmp_path, MODEL)
+    found = figures.RuntimeFigures(RuntimeGraph("onnxruntime", "all", "1.99.0"), 40, (figures.RunFigures(90, 256),))
+    monkeypatch.setattr(figures, "measure", lambda *_: found)
+    code, out, _ = ran(capsys, "compare", path, "--as", "onnxruntime", "--dim", "n=1")
+    assert (code, re.search(r"first run +90 +256", out) is not None) == (0, True), out
+    assert figures.EXPLANATION[0] in out
+    code, out, _ = ran(capsys, "compare", path, "--as", "onnxruntime", "--dim", "n=1", "--format", "json")
+    assert [row["mem_in_use_peak"] for row in json.loads(out) if "run" in row] == [90]
+    monkeypatch.setattr(figures, "measure", lambda *_: None)
+    code, out, _ = ran(capsys, "compare", path, "--as", "onnxruntime", "--dim", "n=1")
+    assert (code, "states nothing of memory" in out) == (0, True)
+    assert "onnxruntime" not in ran(capsys, "compare", path, "--dim", "n=1")[1]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import onnxruntime
 
 PACKAGE, EXTRA = "onnxruntime", "judges"
+LEVELS = {level: f"ORT_ENABLE_{level.upper()}" for level in RUNTIMES[PACKAGE]}
+"""What ONNX Runtime calls each level."""
 
 
 def load_runtime(doing: str) -> Any:
@@ -77,12 +79,9 @@ def optimize(path: str | os.PathLike[str], asked: RuntimeGraph) -> tuple[onnx.Mo
 
 def _rewrite(runtime: Any, path: str, level: str) -> onnx.ModelProto:
     """Load a model with optimizations, and return the graph that ONNX Runtime then writes."""
-    levels = runtime.GraphOptimizationLevel
     with TemporaryDirectory(prefix="tmmu-onnxruntime-") as folder:
         options = make_options(runtime)
-        options.graph_optimization_level = {
-            "basic": levels.ORT_ENABLE_BASIC, "extended": levels.ORT_ENABLE_EXTENDED, "all": levels.ORT_ENABLE_ALL,
-        }[level]  # fmt: skip
+        options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, LEVELS[level])
         options.optimized_model_filepath = os.path.join(folder, "optimized.onnx")
         try:
             runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

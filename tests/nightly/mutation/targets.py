@@ -189,6 +189,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
     "tmmu/tasks/library.py": (f"{UNIT}library.py",),
+    "tmmu/tasks/runtime_figures.py": (f"{UNIT}runtime_graphs.py",),
     "tmmu/ir/graph.py": (f"{UNIT}library.py",),
     **{f"proofs/verify/{name}.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py")
        for name in ("formats", "text")},
