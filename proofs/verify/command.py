@@ -30,6 +30,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.flags import (
     MODEL_SUFFIXES,
     PLAN_SUFFIXES,
+    RUNTIME_FLAGS,
     Files,
     Folder,
     Listing,
@@ -316,7 +317,7 @@ class Printing:
     "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
 )
 @version_option
-@gather_options("bindings", bindings_of)
+@gather_options("bindings", bindings_of, RUNTIME_FLAGS)
 @gather_options("fixed", _fixed)
 @gather_options("solving", Solving)
 @gather_options("folders", ProofFolders)

@@ -52,7 +52,7 @@ from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.process import note_unexpected
 from tmmu.core.progress import Doing, report_nothing
-from tmmu.core.vocabulary import Bindings, Model
+from tmmu.core.vocabulary import Bindings, Model, RuntimeGraph
 from tmmu.plans.claims import claims_object
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
@@ -364,8 +364,16 @@ def _assumptions(
         "assumed_sizes": {},
         "overwritten_inputs": {},
         "bases": plan.placement.needed_base_alignments(),
+        **({} if bound.runtime is None else {"runtime": _runtime(plan, bound.runtime)}),
         **(_configuration(plan) if arenas is None else {"arenas": [], "devices": [], "rules": []}),
     }
+
+
+def _runtime(plan: Plan | BufferPlan, made: RuntimeGraph) -> dict[str, Any]:
+    """Return the graph of a runtime that a plan is of, with the digest of the model's own file. spec: V3.13"""
+    origin = plan.provenance if isinstance(plan, Plan) else None
+    source = None if origin is None or origin.source_digest is None else origin.source_digest.hex()
+    return {**asdict(made), "source_digest": source}
 
 
 def _configuration(plan: Plan | BufferPlan) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from proofs.definition.checker.fixed import find_arenas
 from proofs.readers import donation
+from tmmu.core.bindings import describe_runtime
 from tmmu.core.bindings import format_ranges as written
 from tmmu.core.columns import Names
 from tmmu.core.output import suggest_names
@@ -139,6 +140,7 @@ def check_agreement(plan: Plan, options: Options) -> None:
             if name in others
         ),
         *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in asked.values.items()),
+        *_runtime_flags(asked, bindings, options.model),
         *stated_mode,
     ]
     for flag, name, value, planned in given:
@@ -146,6 +148,20 @@ def check_agreement(plan: Plan, options: Options) -> None:
             raise Disagreement(
                 f"{flag}{name}={value}: the plan was made with {'nothing' if planned is None else planned}"
             )
+
+
+def _runtime_flags(asked: Bindings, stated: Bindings, model: str | None) -> list[tuple[str, str, Any, Any]]:
+    """Return what --as and --ort-level ask for beside what the plan states. spec: C1.19
+
+    Raises `Disagreement` if a plan of the graph of a runtime is given with the model alone.
+    """
+    if asked.runtime is None:
+        if stated.runtime is not None and model is not None:
+            of = describe_runtime(stated.runtime)
+            raise Disagreement(f"the plan is of another graph than the model's, {of}: add --as {stated.runtime.name}")
+        return []
+    name, level = (None, None) if stated.runtime is None else (stated.runtime.name, stated.runtime.level)
+    return [("--as", "", asked.runtime.name, name), ("--ort-level", "", asked.runtime.level or level, level)]
 
 
 def check_buffers(plan: BufferPlan, options: Options) -> None:

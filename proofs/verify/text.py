@@ -12,9 +12,9 @@ from typing import Any
 from proofs.definition import promises
 from proofs.definition.violations import Obligation
 from proofs.verify.verdict import COMPUTED, NOT_CLAIMED, NOTHING_TO_CHECK, TYPES, Verdict
-from tmmu.core.bindings import format_ranges
+from tmmu.core.bindings import describe_runtime, format_ranges
 from tmmu.core.output import count_noun, list_names
-from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
+from tmmu.core.vocabulary import UINT64_END, Bindings, RuntimeGraph, SteppedDim
 
 LISTED = 4
 """The most assumptions of reading that the short text shows; `-v` shows all."""
@@ -79,6 +79,9 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
         yield f"mode {given['mode']}"
     if bound := _bound(given):
         yield bound
+    if runtime := given.get("runtime"):
+        made = RuntimeGraph(**{key: value for key, value in runtime.items() if key != "source_digest"})
+        yield f"the graph {describe_runtime(made)} of the model (SHA-256 {runtime['source_digest']})"
     if given.get("symbolic"):
         yield "a run puts slots one behind the other, with the sizes that its shape needs"
     if given["defaults"]:

@@ -43,11 +43,12 @@ def missing_rows(
     """Return a sentence for each row that one table has and another lacks, with both files and the operator.
 
     A row of the verifier with sizes only needs no counterpart, nor does an operator that may run its bodies again.
-    Outside of ai.onnx only operators that branch need rows on each side: models declare the sharing of all others.
+    Outside of ai.onnx only operators that branch and those of ONNX Runtime that work in place need rows on each side:
+    models declare the sharing of all others.
     """
     has: dict[str, set[Key]] = {
         VERIFIER: {key for key, row in verifier.items() if row.permits_anything and _is_shared(key, row)},
-        PLANNER: {key for key, row in planner.items() if not key[0] or row.branches},
+        PLANNER: {key for key, row in planner.items() if not key[0] or row.branches or row.takes},
         SIMULATOR: {key for key, row in simulator.items() if _means_sharing(row)},
     }
     needs = {
@@ -65,7 +66,8 @@ def missing_rows(
 
 def _is_shared(key: Key, row: KnownOperator) -> bool:
     """Check whether planner and simulator look up the operator. The planner writes collectives without a row."""
-    return not key[0] or (row.bodies is not None and row.bodies.branches)
+    works_in_place = row.of_runtime and bool(row.in_place)
+    return not key[0] or works_in_place or (row.bodies is not None and row.bodies.branches)
 
 
 def _shares(row: KnownOperator) -> bool:

@@ -38,7 +38,7 @@ from proofs.verify.verdict import PROVED, REFUTED, UNKNOWN, Verdict
 from tests.support.sharded import LAYERS, plans
 from tmmu.core.errors import TmmuError
 from tmmu.core.reading import digest_file
-from tmmu.core.vocabulary import Bindings
+from tmmu.core.vocabulary import Bindings, RuntimeGraph
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plans import file
@@ -269,6 +269,7 @@ OTHER: dict[str, Any] = {
     "bindings.dims": {"n": 2}, "bindings.shapes": {"x": (1,)}, "bindings.values": {"r": "1"},
     "bindings.defaults": {"d": "1"}, "bindings.donated": ("x",), "bindings.trust_shapes": True,
     "bindings.ranges": {"n": (1, 2)}, "bindings.stated": {"y": "bytes:1"}, "bindings.steps": {"n": (1, 2)},
+    "bindings.runtime": RuntimeGraph("onnxruntime", "all"),
     "require": ("model",), "mode": "forward", "arenas": Configuration((), "tiered"), "fixed": {"x": 64}, "capacity": 7,
     "solving.solvers": ("cvc5",), "solving.timeout": 5.0, "solving.definition_limit": 3, "folders.optimum": "proofs",
 }  # fmt: skip

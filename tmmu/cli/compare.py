@@ -1,4 +1,4 @@
-"""`tmmu compare`: what each layout needs of each model. spec: A9.4, C3.1, C3.2, MC9.4"""
+"""`tmmu compare`: what each layout needs of each model. spec: A9.4, C3.1, C3.2, C3.4, MC9.4"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import Arenas
+from tmmu.core.bindings import describe_runtime
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import OnceCommand, format_examples, model_file
 from tmmu.core.output import format_json, format_kib, print_lines, print_text
@@ -19,6 +20,7 @@ from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
     from tmmu.plans.sections import Plan
+    from tmmu.tasks.runtime_figures import RuntimeFigures
 
 
 @click.command(
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
         "tmmu compare mlp.onnx lenet.onnx",
         "tmmu compare unet.onnx --dim batch=4 --order memory",
         "tmmu compare mlp.onnx lenet.onnx --memory-stats",
+        "tmmu compare unet.onnx --dim batch=1 --as onnxruntime",
     ),
 )
 @click.argument("models", nargs=-1, required=True, type=model_file, metavar="MODEL...")
-@options.bindings()
+@options.bindings(runtimes=True)
 @options.training
 @options.address_token
 @options.order
@@ -49,14 +52,16 @@ def compare(
 ) -> int:
     """Compare the layouts on each model.
 
-    Plans each MODEL in every layout and prints the bytes that each needs; hashed only with an address token.
+    Plans each MODEL in every layout and prints the bytes that each needs; hashed only with an address token. With --as
+    onnxruntime it also has ONNX Runtime run the model twice, and prints the memory that it has used.
     """
     from tmmu.planner import PlanOptions
-    from tmmu.tasks import memory_pools
+    from tmmu.tasks import memory_pools, runtime_figures
     from tmmu.tasks.planning import task
 
     found: dict[str, list[ComparisonRow]] = {}
     measured: list[memory_pools.MemoryStatistics] = []
+    figures: dict[str, RuntimeFigures | None] = {}
     for model in models:
         try:
             asked = task(model, bindings, training, PlanOptions(order=order), arenas)
@@ -69,6 +74,8 @@ def compare(
                 one.check(made)
                 found.setdefault(model, []).extend(rows(made))
                 measured += [memory_pools.MemoryStatistics.of(made)] if memory_stats else []
+            if asked.given.bindings.runtime is not None and not memory_stats:
+                figures[model] = runtime_figures.measure(model, asked.given)
         except TmmuError as error:
             error.in_file(model)
             raise
@@ -81,11 +88,14 @@ def compare(
         return 0
     if style == "json":
         listed = [{"model": model, **row} for model, each in found.items() for row in document(each)]
+        listed += [{"model": model, **row} for model, each in figures.items() for row in runtime_document(each)]
         print_text(format_json(listed))
         return 0
     for model, each in found.items():
         heading = [model] if len(found) > 1 else []
         print_lines(*heading, *table(each))
+        if model in figures:
+            print_lines(*runtime_table(figures[model]))
     return 0
 
 
@@ -140,6 +150,34 @@ def table(found: list[ComparisonRow]) -> Iterator[str]:
                 f"saved {format_kib(saved)}, "
                 f"{share:.1%}"
             )
+
+
+def runtime_table(found: RuntimeFigures | None) -> Iterator[str]:
+    """The figures of the runtime itself, and what they are. spec: C3.4"""
+    from tmmu.tasks.runtime_figures import EXPLANATION
+
+    if found is None:
+        yield "onnxruntime: the profile of this version states nothing of memory"
+        return
+    yield f"{'onnxruntime itself':24} {'mem_in_use_peak':>16} {'mem_arena_held':>16}"
+    for name, run in zip(("first run", "second run"), found.runs, strict=False):
+        yield f"{name:24} {run.in_use_peak:>16} {run.arena_held:>16}"
+    yield f"{'before the first run':24} {found.before:>16}"
+    yield f"  it ran the graph {describe_runtime(found.graph)}, on one thread"
+    yield from (f"  {sentence}" for sentence in EXPLANATION)
+
+
+def runtime_document(found: RuntimeFigures | None) -> list[dict[str, Any]]:
+    """The same as JSON: a row for each run."""
+    if found is None:
+        return []
+    return [
+        {
+            "runtime": found.graph.name, "version": found.graph.version, "run": number,
+            "mem_in_use_peak": run.in_use_peak, "mem_arena_held": run.arena_held, "before_bytes": found.before,
+        }
+        for number, run in enumerate(found.runs, 1)
+    ]  # fmt: skip
 
 
 def document(found: list[ComparisonRow]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import click
 from tmmu.cli.units import memory
 from tmmu.core.flags import (
     FIX,
+    RUNTIME_FLAGS,
     Decorator,
     Output,
     binding_option,
@@ -59,13 +60,19 @@ style = click.option("--format", "style", type=click.Choice(["text", "json"]), d
 
 
 def bindings(
-    *, ranges: bool = True, donates: bool = True, keeps: bool = False, batches: bool = False, **texts: str
+    *,
+    ranges: bool = True,
+    donates: bool = True,
+    keeps: bool = False,
+    batches: bool = False,
+    runtimes: bool = False,
+    **texts: str,
 ) -> Decorator:
     """Gather --dim, --shape, --bytes, --value, --donate and --trust-shapes into `Bindings`.
 
     `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there, `keeps`
-    whether --keep-inputs is. With `batches` --dim is not: the command has another one, for sizes that change from batch
-    to batch. `texts` are help texts in place of the usual ones.
+    whether --keep-inputs is, `runtimes` whether --as is. With `batches` --dim is not: the command has another one, for
+    sizes that change from batch to batch. `texts` are help texts in place of the usual ones.
     """
     usual = {
         "dim": "The size of a symbolic dimension, or a range: seq=1..4096, h=320..640:32.",
@@ -105,6 +112,8 @@ def bindings(
     if keeps:
         text = "The caller finds its inputs unchanged after the last step, those of --donate apart."
         given.append(click.option("--keep-inputs", is_flag=True, help=text))
+    if runtimes:
+        given.append(RUNTIME_FLAGS)
     return gather_options("bindings", without_dim if batches else bindings_of if ranges else of_sizes, *given)
 
 

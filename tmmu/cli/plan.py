@@ -76,6 +76,7 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
     epilog=format_examples(
         "tmmu plan unet.onnx --dim batch=1 -o unet.plan.cbor",
         "tmmu plan unet.onnx --dim batch=1..8 --order memory -o - > range.plan.cbor",
+        "tmmu plan unet.onnx --dim batch=1 --as onnxruntime",
         "tmmu plan models -o plans",
         "tmmu plan mlp.onnx lenet.onnx --one-memory -o firmware",
     ),
@@ -97,7 +98,7 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
 )  # fmt: skip
 @click.option("--extend", type=SetFolder(), help="Add the models to this plan set.")
 @click.option("--one-memory", is_flag=True, help="Plan the models as a plan set, even if they share nothing.")
-@shared.bindings(keeps=True)
+@shared.bindings(keeps=True, runtimes=True)
 @shared.training
 @shared.planning
 @shared.sharding

@@ -215,8 +215,9 @@ def prove(plan: Plan, model: str) -> None:
 
     stated = file.require_steps(file.decode(file.encode(plan)))
     granted = Bindings(
-        donated=plan.bindings.donated, trust_shapes=plan.bindings.trust_shapes, stated=plan.bindings.stated
-    )
+        donated=plan.bindings.donated, trust_shapes=plan.bindings.trust_shapes, stated=plan.bindings.stated,
+        runtime=plan.bindings.runtime,
+    )  # fmt: skip
     verdict = judge("the new plan", stated, Options(model=model, bindings=granted))
     if verdict.verdict != PROVED:
         found = next((entry for entry in verdict.obligations if entry["verdict"] != PROVED), {})

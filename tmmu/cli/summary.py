@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tmmu.cli import envelopes
+from tmmu.core.bindings import describe_runtime
 from tmmu.core.columns import find_distinct
 from tmmu.core.output import count_noun, format_size, list_names
 from tmmu.core.vocabulary import Shares
@@ -31,6 +32,8 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  defaults: {list_names([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:
         yield f"  donated: {list_names(plan.bindings.donated)}"
+    if plan.bindings.runtime is not None:
+        yield f"  graph: {describe_runtime(plan.bindings.runtime)}"
     if plan.bindings.keep_inputs:
         yield "  inputs: kept to the end"
     if plan.bindings.stated:

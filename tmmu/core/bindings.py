@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tmmu.core.dtypes import TYPES
 from tmmu.core.fields import format_value
-from tmmu.core.vocabulary import UINT64_END, Bindings, SteppedDim
+from tmmu.core.vocabulary import RUNTIMES, UINT64_END, Bindings, RuntimeGraph, SteppedDim
+
+KEYS = (
+    "dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps", "keep_inputs",
+    "runtime",
+)  # fmt: skip
+"""The keys of bindings in a file."""
 
 
 def wrong_kind(what: str, value: Any, where: str) -> ValueError:
@@ -33,7 +40,7 @@ def check_text(value: Any, where: str) -> str:
 
 
 def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Convert bindings to an object for a file. `ranges`, `steps`, `stated` and `keep_inputs` are omitted if empty."""
+    """Convert bindings to an object for a file. Those that only some plans have are omitted if empty."""
     ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
     return {
         "dims": dict(bindings.dims),
@@ -46,16 +53,13 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
         **({"steps": {name: list(step) for name, step in bindings.steps.items()}} if bindings.steps else {}),
         **({"stated": dict(bindings.stated)} if bindings.stated else {}),
         **({"keep_inputs": True} if bindings.keep_inputs else {}),
+        **({"runtime": asdict(bindings.runtime)} if bindings.runtime is not None else {}),
     }
 
 
 def read_bindings(value: Any) -> Bindings:
     """Read the bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names the error."""
-    check_keys(
-        value,
-        ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges", "stated", "steps", "keep_inputs"),
-        "bindings",
-    )
+    check_keys(value, KEYS, "bindings")
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
         raise wrong_kind("integers from 0 to 2^64 - 1", list(value["dims"].values()), "bindings.dims")
@@ -96,7 +100,32 @@ def read_bindings(value: Any) -> Bindings:
         dict(stated),
         {name: SteppedDim(*step) for name, step in sorted(steps.items())},
         "keep_inputs" in value,
+        _read_runtime(value["runtime"]) if "runtime" in value else None,
     )
+
+
+def _read_runtime(value: Any) -> RuntimeGraph:
+    """Read the graph that a runtime has made of the model. spec: T10.16"""
+    check_keys(value, ("name", "level", "version", "block", "digest"), "bindings.runtime")
+    name, level, version = (check_text(value[key], f"bindings.runtime.{key}") for key in ("name", "level", "version"))
+    if name not in RUNTIMES or level not in RUNTIMES[name]:
+        raise ValueError(f"bindings.runtime: expected a known runtime and level, got {name!r} and {level!r}")
+    block, digest = value["block"], value["digest"]
+    if type(block) is not int or not 0 <= block < 1 << 16:
+        raise wrong_kind("an integer from 0 to 65535", block, "bindings.runtime.block")
+    if re.fullmatch("[0-9a-f]{64}", check_text(digest, "bindings.runtime.digest")) is None:
+        raise wrong_kind("64 hexadecimal digits", digest, "bindings.runtime.digest")
+    return RuntimeGraph(name, level, version, block, digest)
+
+
+def describe_runtime(runtime: RuntimeGraph) -> str:
+    """Return what a runtime has made of a model, in words.
+
+    >>> describe_runtime(RuntimeGraph("onnxruntime", "all", "1.32.0", 8, "d2fe6dffe5"))
+    'of onnxruntime 1.32.0, level all, blocks of 8 channels (SHA-256 d2fe6dffe5)'
+    """
+    blocks = f", blocks of {runtime.block} channels" if runtime.block and runtime.level == "all" else ""
+    return f"of {runtime.name} {runtime.version}, level {runtime.level}{blocks} (SHA-256 {runtime.digest})"
 
 
 def step_range(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | None, tuple[int, int]]:

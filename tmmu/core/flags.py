@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 
 from tmmu.core.kind import MANIFEST, is_set
 from tmmu.core.output import STANDARD, is_taken, list_names, parse_size, take_standard_output
-from tmmu.core.vocabulary import UINT64_END, Bindings, FixedByte, SteppedDim
+from tmmu.core.vocabulary import RUNTIMES, UINT64_END, Bindings, FixedByte, RuntimeGraph, SteppedDim
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
@@ -443,8 +443,9 @@ def bindings_of(
     donate: tuple[str, ...] = (),
     trust_shapes: bool = False,
     keep_inputs: bool = False,
+    runtime: RuntimeGraph | None = None,
 ) -> Bindings:
-    """Return what --dim, --shape, --bytes, --value, --donate, --trust-shapes and --keep-inputs bind, as they are named.
+    """Return what --dim, --shape, --bytes, --value, --donate, --trust-shapes, --keep-inputs and --as bind, as named.
 
     >>> bindings_of({"n": "4"}, {}, {"y": "40"}, {}).stated
     {'y': 'bytes:40'}
@@ -453,8 +454,37 @@ def bindings_of(
     given, stated = parse_shapes(shape, bytes)
     return Bindings(
         dims=known, shapes=given, values=value, donated=donate, trust_shapes=trust_shapes, ranges=ranges,
-        stated=stated, steps=steps, keep_inputs=keep_inputs,
+        stated=stated, steps=steps, keep_inputs=keep_inputs, runtime=runtime,
     )  # fmt: skip
+
+
+def runtime_of(as_runtime: str | None, ort_level: str | None) -> RuntimeGraph | None:
+    """Return the graph that --as and --ort-level ask for, its level empty if none is given. spec: C1.19
+
+    Raises UsageError for a level without a runtime, and MISSING_PACKAGE before any work.
+    """
+    from tmmu.core.extras import require_package
+
+    if as_runtime is None:
+        if ort_level is not None:
+            raise click.UsageError("--ort-level goes with --as onnxruntime")
+        return None
+    require_package("onnxruntime", f"--as {as_runtime}", "judges")
+    return RuntimeGraph(as_runtime, ort_level or "")
+
+
+RUNTIME_FLAGS = gather_options(
+    "runtime",
+    runtime_of,
+    click.option(
+        "--as", "as_runtime", type=click.Choice(list(RUNTIMES)),
+        help="Take the graph that this runtime makes of the model, fused and laid out for this CPU.",
+    ),
+    click.option(
+        "--ort-level", type=click.Choice(RUNTIMES["onnxruntime"]),
+        help="With --as onnxruntime, which of its optimizations are made [all, or the plan's].",
+    ),
+)  # fmt: skip
 
 
 def binding_option(flag: str, text: str) -> Callable[[Any], Any]:

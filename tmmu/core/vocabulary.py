@@ -52,6 +52,9 @@ REPLAN_POLICIES = ("ABORT", "REPLAN_AT_SAFEPOINT")
 LAYOUTS = ("packed", "slots", "pools", "hashed")
 """The layouts: how addresses follow from storages and their slots."""
 
+RUNTIMES = {"onnxruntime": ("basic", "extended", "all")}
+"""The runtimes whose own graph of a model can be planned, with the levels of their optimizations, the least first."""
+
 ORDERS = ("given", "memory")
 """Execution orders: that of the model, or one with a lower peak of live bytes."""
 
@@ -187,6 +190,22 @@ class SteppedDim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class RuntimeGraph:
+    """The graph that a runtime makes of a model file before it runs it (T10.16).
+
+    A request has a name and a level only. `version` is that of the runtime, `block` the number of channels that its
+    layout for the CPU keeps together (0 if it has no such layout), and `digest` the SHA-256 of the graph as text
+    (T10.17).
+    """
+
+    name: str
+    level: str
+    version: str = ""
+    block: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Bindings:
     """The values that the user fixed so that every shape is known (T10): the plan holds for these and no others.
 
@@ -194,7 +213,8 @@ class Bindings:
     are graph inputs too and that decided a shape or a branch. Values are text, since a plan contains no float. `stated`
     are sizes that the user declares for tensors whose size is otherwise unknown, as `[TYPE:]1x10` or `bytes:40`; after
     resolution only those that were needed. `steps` maps dimensions with a step to their units, which `ranges` or `dims`
-    has instead. With `keep_inputs` the caller finds its inputs unchanged after the last step, except donated ones.
+    has instead. With `keep_inputs` the caller finds its inputs unchanged after the last step, except donated ones. With
+    `runtime` the model is the graph that this runtime makes of the file.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -207,6 +227,7 @@ class Bindings:
     stated: Mapping[str, str] = field(default_factory=dict)
     steps: Mapping[str, SteppedDim] = field(default_factory=dict)
     keep_inputs: bool = False
+    runtime: RuntimeGraph | None = None
 
 
 UNBOUND = Bindings()

@@ -166,10 +166,9 @@ class _Import:
         base = None if added.opaque else self._find_base(scope, position)
         view = View(base, 0, self.tensors[base].bytes) if base is not None else None
         writes = self._add_results(scope, position, view)
-        if view is None and domain_of(node) == "" and not added.opaque:
-            rows = dict.fromkeys(
-                self._find_row(scope, position, name) for name in takeable(node.op_type, list(node.input))
-            )
+        if view is None and not added.opaque:
+            taken = takeable(node.op_type, list(node.input), domain_of(node))
+            rows = dict.fromkeys(self._find_row(scope, position, name) for name in taken)
             in_place = tuple((writes[0], row) for row in rows if self._is_interchangeable(writes[0], row))
         self.nodes[-1] = replace(added, writes=writes, in_place=in_place)
 

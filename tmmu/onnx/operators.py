@@ -39,7 +39,8 @@ from tmmu.onnx.table import row_of
 class Operators:
     """The operators of one model: the versions that it imports, and the inference of the types of results."""
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, block: int = 0) -> None:
+        self.block = block
         self.imports = list(model.opset_import)
         self.versions = {domain_of(each): each.version for each in self.imports}
         self.ir_version = model.ir_version

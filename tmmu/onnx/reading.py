@@ -39,13 +39,21 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
 
     Raises INVALID_IR with the reason if the file cannot be read or states a value twice. spec: T10.8
     """
-    data = _read_bytes(path)
+    data = read_bytes(path)
     digest = hashlib.sha256(data).digest()
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, which has no type stubs
         raise refuse("INVALID_IR", "the file", "it is not an ONNX model", kind.advise(path, EXPORT)) from error
     del data
+    return accept(model, path), digest
+
+
+def accept(model: onnx.ModelProto, path: str | os.PathLike[str]) -> onnx.ModelProto:
+    """Return a model with its local functions inlined, and without the data of its large weights.
+
+    Raises INVALID_IR with the reason if it lacks what every model has, or states a value twice. spec: T10.8
+    """
     _check_header(model, kind.advise(path, EXPORT))
     graphs, nodes = _list_parts(model)
     if not all(isinstance(text, str) for text in _iterate_texts(model, graphs, nodes)):
@@ -60,10 +68,11 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
         name = model.functions[0].name
         what = "it is written for another version of the operators than the model"
         raise refuse("INVALID_IR", f"function {name!r}", what, "convert it to the model's opset")
-    return model, digest
+    return model
 
 
-def _read_bytes(path: str | os.PathLike[str]) -> bytes:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of the file. Raises INVALID_IR if it cannot be read, or is too large for a model."""
     try:
         return read_file(path, FILE_LIMIT)
     except NotRegular as error:

@@ -6,6 +6,7 @@ and the checker, which compares a plan with them. spec: T10.1, T10.2
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -16,10 +17,11 @@ import onnx
 
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.errors import NotOfModel, TmmuError
-from tmmu.core.vocabulary import UNBOUND, Bindings, SteppedDim
+from tmmu.core.vocabulary import UNBOUND, Bindings, RuntimeGraph, SteppedDim
 from tmmu.onnx.binding import bind
 from tmmu.onnx.operators import Operators
-from tmmu.onnx.reading import read
+from tmmu.onnx.optimized import optimize
+from tmmu.onnx.reading import accept, read, read_bytes
 from tmmu.onnx.sizes import Array, Size, at, refuse
 from tmmu.onnx.stated import StatedShapes, StatedSize, separate_sizes
 from tmmu.onnx.structure import Structure, structure
@@ -78,10 +80,11 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
     O(nodes + accesses), and at most `folding.TOTAL_LIMIT` bytes of arithmetic.
     """
     try:
-        model, digest = read(path)
+        model, digest, runtime = _read(path, bindings.runtime)
         found = structure(model.graph)
         of_inputs, of_others = separate_sizes(found, bindings.shapes, bindings.stated)
-        given = GivenBindings(bindings.dims, of_inputs, bindings.values, of_others, bindings.steps)
+        block = 0 if runtime is None else runtime.block
+        given = GivenBindings(bindings.dims, of_inputs, bindings.values, of_others, bindings.steps, block)
         walk = _walk(model, found, given, bindings.ranges, bindings.trust_shapes)
         for corner in corners(bindings.ranges):
             _check_corner(walk, _walk_corner(model, found, given, corner, bindings.trust_shapes), corner)
@@ -93,7 +96,7 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
         dims=dict(bindings.dims), shapes=dict(of_inputs), values=dict(bindings.values), defaults=defaults,
         trust_shapes=used, ranges=dict(sorted(bindings.ranges.items())),
         stated={name: of_others[name].text for name in sorted(walk.given)},
-        steps=dict(sorted(bindings.steps.items())),
+        steps=dict(sorted(bindings.steps.items())), runtime=runtime,
     )  # fmt: skip
     return Resolved(
         os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), taken
@@ -101,13 +104,24 @@ def resolve(path: str | os.PathLike[str], bindings: Bindings = UNBOUND) -> Resol
 
 
 class GivenBindings(NamedTuple):
-    """The bindings and statements of the user, except the envelope."""
+    """The bindings and statements of the user, except the envelope, and the channels of a block of the runtime."""
 
     dims: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     values: Mapping[str, str]
     others: Mapping[str, StatedSize]
     steps: Mapping[str, SteppedDim]
+    block: int
+
+
+def _read(
+    path: str | os.PathLike[str], asked: RuntimeGraph | None
+) -> tuple[onnx.ModelProto, bytes, RuntimeGraph | None]:  # fmt: skip
+    """Read the model, or the graph that a runtime makes of it, with the SHA-256 of the file and what was made."""
+    if asked is None:
+        return (*read(path), None)
+    model, made = optimize(path, asked)
+    return accept(model, path), hashlib.sha256(read_bytes(path)).digest(), made
 
 
 def _walk(
@@ -124,7 +138,8 @@ def _walk(
         if not trust_shapes and error.binding in set(StatedShapes.names(found)):
             error.fix = "the file names it of results alone: add --trust-shapes, and it may be bound"
         raise
-    walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None, given.others)
+    operators = Operators(model, given.block)
+    walk = Walk(operators, found, bound, StatedShapes(bound.dims) if trust_shapes else None, given.others)
     walk.run()
     return walk
 

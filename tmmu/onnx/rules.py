@@ -36,6 +36,8 @@ class NodeFacts:
     sizes: Mapping[str, Size]
     values: Mapping[str, Array]
     version: int
+    block: int = 0
+    """How many channels the layout of a runtime keeps together, 0 if no runtime has made the graph."""
 
     def shape(self, k: int) -> Shape:
         """Return the shape of an operand that is present."""
@@ -272,9 +274,8 @@ def pad(facts: NodeFacts) -> list[Shape] | None:
     return [tuple(result)]
 
 
-def _count_windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape:
-    """Return the dimensions after the first two of a convolution or pooling."""
-    dims = facts.shape(0)[2:]
+def count_windows(facts: NodeFacts, dims: Shape, kernel: Sequence[Dim]) -> Shape:
+    """Return how many windows of a convolution or pooling there are along each of the spatial dimensions `dims`."""
     count = len(dims)
     strides, dilations = (facts.attribute(name, [1] * count) for name in ("strides", "dilations"))
     pads, auto = facts.attribute("pads", [0] * 2 * count), facts.attribute("auto_pad", b"NOTSET")
@@ -313,12 +314,13 @@ def _rounded_up(facts: NodeFacts, room: Dim, stride: int, until: Dim) -> Dim:
 def conv(facts: NodeFacts) -> list[Shape] | None:
     """Compute Conv and ConvInteger: examples, output channels, and the number of windows along each dimension."""
     data, weight = facts.shape(0), facts.shape(1)
-    return [(data[0], weight[0], *_count_windows(facts, facts.attribute("kernel_shape") or weight[2:]))]
+    return [(data[0], weight[0], *count_windows(facts, data[2:], facts.attribute("kernel_shape") or weight[2:]))]
 
 
 def pool(facts: NodeFacts) -> list[Shape] | None:
     """Compute AveragePool, LpPool and MaxPool: the number of windows along each dimension, equal for all results."""
-    shape = (*facts.shape(0)[:2], *_count_windows(facts, facts.attribute("kernel_shape")))
+    data = facts.shape(0)
+    shape = (*data[:2], *count_windows(facts, data[2:], facts.attribute("kernel_shape")))
     return [shape] * len(facts.node.output)
 
 

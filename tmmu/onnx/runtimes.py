@@ -18,13 +18,14 @@ SizeRule = Callable[[NodeFacts], Found]
 """A rule that returns the sizes of the outputs in order, None for one that it leaves open."""
 
 
-def _dtype(facts: NodeFacts, k: int) -> str:
+def dtype_of(facts: NodeFacts, k: int) -> str:
+    """Return the element type of an operand."""
     return facts.sizes[facts.node.input[k]][1]
 
 
 def like(facts: NodeFacts) -> Found:
     """Return the size of the first operand."""
-    return [(facts.shape(0), _dtype(facts, 0))]
+    return [(facts.shape(0), dtype_of(facts, 0))]
 
 
 def floats(facts: NodeFacts) -> Found:
@@ -32,7 +33,8 @@ def floats(facts: NodeFacts) -> Found:
     return [(facts.shape(0), "float32")]
 
 
-def _require_rank(facts: NodeFacts, k: int, rank: int) -> Shape:
+def require_rank(facts: NodeFacts, k: int, rank: int) -> Shape:
+    """Return the shape of an operand of this rank. Raises `Unfit` for another."""
     shape = facts.shape(k)
     if len(shape) != rank:
         raise Unfit(f"expected {rank} dimensions of operand {k}, got {len(shape)}")
@@ -43,12 +45,12 @@ def targets(facts: NodeFacts) -> Found:
     """Return the size of a number for each target and row."""
     name = "targets" if facts.node.op_type == "LinearRegressor" else "n_targets"
     kept = facts.node.op_type == "TreeEnsemble"
-    return [((_require_rank(facts, 0, 2)[0], facts.attribute(name, 1)), _dtype(facts, 0) if kept else "float32")]
+    return [((require_rank(facts, 0, 2)[0], facts.attribute(name, 1)), dtype_of(facts, 0) if kept else "float32")]
 
 
 def classes(facts: NodeFacts) -> Found:
     """Return the sizes of a label and of a score for each class; only trees always score each class."""
-    rows = _require_rank(facts, 0, 2)[0]
+    rows = require_rank(facts, 0, 2)[0]
     numbers, texts = facts.attribute("classlabels_int64s", []), facts.attribute("classlabels_strings", [])
     if bool(numbers) == bool(texts):
         return [None, None]
@@ -62,7 +64,7 @@ def array_feature_extractor(facts: NodeFacts) -> Found:
         count = count * dim
     if not facts.shape(0):
         raise Unfit("a scalar has no features")
-    return [((*(facts.shape(0)[:-1] or (1,)), count), _dtype(facts, 0))]  # a vector is a matrix of one row
+    return [((*(facts.shape(0)[:-1] or (1,)), count), dtype_of(facts, 0))]  # a vector is a matrix of one row
 
 
 def feature_vectorizer(facts: NodeFacts) -> Found:
@@ -81,7 +83,7 @@ def skip_normalization(facts: NodeFacts) -> Found:
 
     The second and the third result, mean and deviation of each row, are only for training.
     """
-    own: Size = (facts.shape(0), _dtype(facts, 0))
+    own: Size = (facts.shape(0), dtype_of(facts, 0))
     return [own, None, None, own]
 
 
@@ -92,15 +94,17 @@ def _multiply_shapes(a: Shape, b: Shape) -> Shape:
 
 
 def fused_product(facts: NodeFacts) -> Found:
-    """Return the size of a product of matrices, either of them transposed if an attribute states it."""
-    if facts.attribute("transBatchA", 0) or facts.attribute("transBatchB", 0):
-        return [None]
-    turned = [facts.attribute(name, 0) for name in ("transA", "transB")]
-    a, b = (
-        (*shape[:-2], shape[-1], shape[-2]) if turn and len(shape) > 1 else shape
-        for turn, shape in zip(turned, (facts.shape(0), facts.shape(1)), strict=True)
-    )
-    return [(_multiply_shapes(a, b), _dtype(facts, 0))]
+    """Return the size of a product of matrices, each of which attributes may turn.
+
+    The first dimension of one with `transBatch` goes behind its batches; the last two of one with `trans` are swapped.
+    """
+    turned: list[Shape] = []
+    for k, name in enumerate("AB"):
+        shape = facts.shape(k)
+        if facts.attribute(f"transBatch{name}", 0):
+            shape = (*shape[1:-1], shape[0], shape[-1])
+        turned.append((*shape[:-2], shape[-1], shape[-2]) if facts.attribute(f"trans{name}", 0) else shape)
+    return [(_multiply_shapes(turned[0], turned[1]), dtype_of(facts, 0))]
 
 
 def quantized_product(facts: NodeFacts) -> Found:
@@ -110,20 +114,20 @@ def quantized_product(facts: NodeFacts) -> Found:
 
 def packed_product(facts: NodeFacts) -> Found:
     """Return the size of a product with packed weights of N columns."""
-    return [((*facts.shape(0)[:-1], facts.attribute("N")), _dtype(facts, 0))]
+    return [((*facts.shape(0)[:-1], facts.attribute("N")), dtype_of(facts, 0))]
 
 
 def both(facts: NodeFacts) -> Found:
     """Return the size of operands 0 and 3 broadcast together."""
-    return [(broadcast(facts.shape(0), facts.shape(3)), _dtype(facts, 0))]
+    return [(broadcast(facts.shape(0), facts.shape(3)), dtype_of(facts, 0))]
 
 
 def attention(facts: NodeFacts) -> Found:
     """Return the size of attention, whose width is that of the values: a third of the weights unless stated."""
-    batch, length, _ = _require_rank(facts, 0, 3)
+    batch, length, _ = require_rank(facts, 0, 3)
     sizes = facts.attribute("qkv_hidden_sizes", [])
-    width = sizes[2] if len(sizes) == 3 else divide_exactly(_require_rank(facts, 1, 2)[1], 3)
-    return [None if width is None else ((batch, length, width), _dtype(facts, 0)), None]
+    width = sizes[2] if len(sizes) == 3 else divide_exactly(require_rank(facts, 1, 2)[1], 3)
+    return [None if width is None else ((batch, length, width), dtype_of(facts, 0)), None]
 
 
 def attention_of_many(facts: NodeFacts) -> Found:
@@ -131,21 +135,21 @@ def attention_of_many(facts: NodeFacts) -> Found:
     if not facts.has(2) or len(facts.shape(0)) != 3 or len(facts.shape(2)) != 3:
         return [None, None, None]
     batch, length, _ = facts.shape(0)
-    return [((batch, length, facts.shape(2)[2]), _dtype(facts, 0)), None, None]
+    return [((batch, length, facts.shape(2)[2]), dtype_of(facts, 0)), None, None]
 
 
 def embedding(facts: NodeFacts) -> Found:
     """Return the sizes of a row of the table for each token, of a number for each text, and of the sum."""
-    batch, length = _require_rank(facts, 0, 2)
-    own: Size = ((batch, length, _require_rank(facts, 2, 2)[1]), _dtype(facts, 2))
+    batch, length = require_rank(facts, 0, 2)
+    own: Size = ((batch, length, require_rank(facts, 2, 2)[1]), dtype_of(facts, 2))
     return [own, ((batch,), "int32"), own]
 
 
 def recurrent(facts: NodeFacts) -> Found:
     """Return the sizes of all steps, of the last hidden state and of the last cell."""
-    steps, batch, _ = _require_rank(facts, 0, 3)
+    steps, batch, _ = require_rank(facts, 0, 3)
     ways = 2 if facts.attribute("direction", b"forward") == b"bidirectional" else 1
-    width, kind = facts.attribute("hidden_size"), _dtype(facts, 0)
+    width, kind = facts.attribute("hidden_size"), dtype_of(facts, 0)
     if type(width) is not int or width < 1:
         raise Unfit("it has no hidden_size")
     last: Size = ((ways, batch, width), kind)
@@ -154,9 +158,9 @@ def recurrent(facts: NodeFacts) -> Found:
 
 def quantize_like(facts: NodeFacts) -> Found:
     """Return the shape of the first operand, with the type of the zero point."""
-    return [(facts.shape(0), _dtype(facts, 2) if facts.has(2) else "uint8")]
+    return [(facts.shape(0), dtype_of(facts, 2) if facts.has(2) else "uint8")]
 
 
 def dequantize_like(facts: NodeFacts) -> Found:
     """Return the shape of the first operand, with the type of the scale."""
-    return [(facts.shape(0), _dtype(facts, 1))]
+    return [(facts.shape(0), dtype_of(facts, 1))]

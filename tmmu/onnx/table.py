@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 
-from tmmu.onnx import rules, runtimes, symbolic
+from tmmu.onnx import fused, rules, runtimes, symbolic
 from tmmu.onnx.rules import Rule
 from tmmu.onnx.runtimes import SizeRule
 from tmmu.onnx.symbolic import SymbolicRule
@@ -24,6 +24,8 @@ ALL = range(sys.maxsize)
 """Every operand."""
 
 ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
+NCHWC, NHWC = "com.microsoft.nchwc", "com.ms.internal.nhwc"
+"""The domains of operators on tensors whose channels are in blocks, and on tensors whose channels come last."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ OPERATORS = by_operator((
     ReadOperator("Upsample", shapes=rules.resize),
     ReadOperator("Where", folded=True, moves=(1, 2), shapes=rules.together),
     ReadOperator("Xor", folded=True, shapes=rules.together),
+    ReadOperator("LayerNormalization", sizes=runtimes.like),
     ReadOperator("SimplifiedLayerNormalization", sizes=runtimes.like),
     ReadOperator("ArrayFeatureExtractor", ML, sizes=runtimes.array_feature_extractor),
     ReadOperator("Binarizer", ML, sizes=runtimes.like),
@@ -188,24 +191,48 @@ OPERATORS = by_operator((
     ReadOperator("TreeEnsembleRegressor", ML, sizes=runtimes.targets),
     ReadOperator("Attention", MICROSOFT, sizes=runtimes.attention),
     ReadOperator("BiasGelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("BiasSoftmax", MICROSOFT, sizes=runtimes.like),
     ReadOperator("DequantizeLinear", MICROSOFT, sizes=runtimes.dequantize_like),
     ReadOperator("DynamicQuantizeLSTM", MICROSOFT, sizes=runtimes.recurrent),
     ReadOperator("DynamicQuantizeMatMul", MICROSOFT, sizes=runtimes.quantized_product),
     ReadOperator("EmbedLayerNormalization", MICROSOFT, sizes=runtimes.embedding),
     ReadOperator("FastGelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("FusedConv", MICROSOFT, sizes=fused.conv),
+    ReadOperator("FusedGemm", MICROSOFT, sizes=fused.gemm),
     ReadOperator("FusedMatMul", MICROSOFT, sizes=runtimes.fused_product),
     ReadOperator("Gelu", MICROSOFT, sizes=runtimes.like),
     ReadOperator("MatMulIntegerToFloat", MICROSOFT, sizes=runtimes.quantized_product),
     ReadOperator("MatMulNBits", MICROSOFT, sizes=runtimes.packed_product),
     ReadOperator("MultiHeadAttention", MICROSOFT, sizes=runtimes.attention_of_many),
+    ReadOperator("NhwcFusedConv", MICROSOFT, sizes=fused.conv_last),
+    ReadOperator("NhwcMaxPool", MICROSOFT, sizes=fused.pool_last),
+    ReadOperator("QGemm", MICROSOFT, sizes=fused.quantized_gemm),
     ReadOperator("QLinearAdd", MICROSOFT, sizes=runtimes.both),
+    ReadOperator("QLinearAveragePool", MICROSOFT, sizes=fused.pool),
+    ReadOperator("QLinearConcat", MICROSOFT, sizes=fused.quantized_concat),
+    ReadOperator("QLinearConv", MICROSOFT, sizes=fused.quantized_conv),
+    ReadOperator("QLinearGlobalAveragePool", MICROSOFT, sizes=fused.global_pool),
     ReadOperator("QLinearLeakyRelu", MICROSOFT, sizes=runtimes.like),
     ReadOperator("QLinearMul", MICROSOFT, sizes=runtimes.both),
     ReadOperator("QLinearSigmoid", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("QLinearSoftmax", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("QLinearWhere", MICROSOFT, sizes=fused.quantized_where),
     ReadOperator("QuantizeLinear", MICROSOFT, sizes=runtimes.quantize_like),
     ReadOperator("QuickGelu", MICROSOFT, sizes=runtimes.like),
     ReadOperator("SkipLayerNormalization", MICROSOFT, sizes=runtimes.skip_normalization),
     ReadOperator("SkipSimplifiedLayerNormalization", MICROSOFT, sizes=runtimes.skip_normalization),
+    ReadOperator("TransposeMatMul", MICROSOFT, sizes=runtimes.fused_product),
+    ReadOperator("AveragePool", NCHWC, sizes=fused.pool),
+    ReadOperator("Conv", NCHWC, sizes=fused.conv),
+    ReadOperator("GlobalAveragePool", NCHWC, sizes=fused.global_pool),
+    ReadOperator("GlobalMaxPool", NCHWC, sizes=fused.global_pool),
+    ReadOperator("MaxPool", NCHWC, sizes=fused.pool),
+    ReadOperator("ReorderInput", NCHWC, sizes=fused.reorder_input),
+    ReadOperator("ReorderOutput", NCHWC, sizes=fused.reorder_output),
+    ReadOperator("Upsample", NCHWC, sizes=fused.upsample),
+    ReadOperator("AveragePool", NHWC, sizes=fused.pool_last),
+    ReadOperator("GlobalAveragePool", NHWC, sizes=fused.global_pool_last),
+    ReadOperator("MaxPool", NHWC, sizes=fused.pool_last),
 ))  # fmt: skip
 """Every row by domain and operator."""
 

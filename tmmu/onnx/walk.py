@@ -207,7 +207,7 @@ class Walk:
         if rule is None or all(type_.size() is not None for type_ in types):
             return types
         try:
-            found = rule(NodeFacts(node, sizes, {}, self.operators.version(node)))
+            found = rule(NodeFacts(node, sizes, {}, self.operators.version(node), self.operators.block))
         except (Unfit, Unwieldy, ValueError, IndexError, TypeError, KeyError) as error:
             raise refuse("INVALID_IR_SHAPES", place, f"{node.op_type}: {error}", "correct the model") from error
         return [

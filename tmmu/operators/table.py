@@ -15,12 +15,14 @@ from tmmu.operators import (
     normalization,
     products,
     reductions,
+    runtimes,
     windows,
 )
 from tmmu.operators.row import PlannedOperator, collect
 
 FAMILIES = (
     elementwise, movement, reductions, products, windows, normalization, generators, images, control_flow, jax, aten,
+    runtimes,
 )  # fmt: skip
 
 OPERATORS: Mapping[tuple[str, str], PlannedOperator] = collect(family.ROWS for family in FAMILIES)

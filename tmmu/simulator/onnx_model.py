@@ -21,6 +21,7 @@ from tmmu.core.vocabulary import NodePart
 from tmmu.importers.constants import constant_nodes
 from tmmu.onnx import Resolved
 from tmmu.onnx.functions import inline_functions
+from tmmu.onnx.optimized import optimize
 from tmmu.onnx.reading import FILE_LIMIT
 from tmmu.onnx.structure import GraphScope, structure
 from tmmu.simulator.bodies import BodySteps, Holder
@@ -56,7 +57,7 @@ class OnnxModel:
         self.resolved = resolved
         self.sizes = {name: (close_shape(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
         self.folder = os.path.dirname(os.path.abspath(resolved.path))
-        graph = onnx.ModelProto.FromString(read_file(resolved.path, FILE_LIMIT))
+        graph = _read_with_weights(resolved)
         self.proto = inline_functions(graph) if graph.functions else graph
         found = structure(self.proto.graph)
         self.main = found.main
@@ -238,6 +239,14 @@ class OnnxModel:
             writes = [name for name in self.writes(place) if name is not None]
             if [program.names[t] for t in holder.results] != writes:
                 raise _other(f"expected {place.name} to write {', '.join(writes)}", step=holder.leave)
+
+
+def _read_with_weights(resolved: Resolved) -> onnx.ModelProto:
+    """Read the model again with the data of its weights, or have its runtime make the graph again."""
+    if resolved.bindings.runtime is not None:
+        return optimize(resolved.path, resolved.bindings.runtime)[0]
+    model: onnx.ModelProto = onnx.ModelProto.FromString(read_file(resolved.path, FILE_LIMIT))
+    return model
 
 
 def _holders(items: list[int | Holder]) -> list[Holder]:

@@ -44,6 +44,8 @@ def _ir(path: str, bindings: Bindings) -> Model:
     """An IR file states every shape: only what becomes of the inputs can still be bound."""
     model = files.load(path)
     what, fix = "binds nothing: an IR file states every shape", "drop the flag"
+    if bindings.runtime is not None:
+        raise TmmuError("INVALID_BINDING", f"--as {bindings.runtime.name} goes with an ONNX file", file=path, fix=fix)
     given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *bindings.stated]
     if given:
         raise NotOfModel(f"{given[0]!r} {what}", given[0], file=path, fix=fix)

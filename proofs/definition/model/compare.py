@@ -16,6 +16,7 @@ from proofs.definition.model.compare_tensors import tensor_differences
 from proofs.definition.model.difference import Pairing, difference, pair_steps
 from proofs.definition.violations import Violation
 from proofs.readers.models.reference import ReferenceProgram
+from tmmu.core.bindings import describe_runtime
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plans.columns import IS_RETURNED, SHARES
@@ -135,6 +136,11 @@ def _bindings(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
             if ours.get(name) != theirs.get(name):
                 stated, recomputed = (f"{name}={texts.get(name, 'nothing')}" for texts in (ours, theirs))
                 yield difference("binding", "", (), None, stated, recomputed)
+    runtimes = plan.bindings.runtime, reference.bindings.runtime
+    if runtimes[0] != runtimes[1]:
+        yield difference(
+            "runtime", "", (), None, *("none" if one is None else describe_runtime(one) for one in runtimes)
+        )
 
 
 def _sizes(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:

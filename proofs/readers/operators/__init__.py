@@ -101,18 +101,24 @@ Operand = TypeVar("Operand")
 def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
     """Return the operands whose bytes result 0 may take; none for an operator that the tables do not know.
 
-    spec: T3.2, T3.10, T3.12
+    An operand of a runtime's operator that comes again at another place is none of them: there a kernel may read any
+    part of it at any time.
+
+    spec: T3.2, T3.10, T3.12 to T3.14
 
     >>> overwritable("", "Add", "ab"), overwritable("", "MatMul", "ab"), overwritable("com.example", "Add", "ab")
     (('a', 'b'), (), ())
     >>> overwritable("", "Sum", "ab"), overwritable("", "Sum", "aba"), overwritable("", "Add", "aa")
     (('a',), (), ('a', 'a'))
+    >>> overwritable("com.microsoft", "FusedConv", "xwbz"), overwritable("com.microsoft", "FusedConv", "xwbx")
+    (('z',), ())
     """
     own, gradient = row_of(domain, op), _gradient(domain, op)
     positions = (0,) if gradient is not None and gradient.in_place else own.in_place
     if own.folds and any(each == operands[0] for each in operands[1:]):
         return ()
-    return tuple(operands[p] for p in positions if p < len(operands))
+    elsewhere = [operand for p, operand in enumerate(operands) if p not in positions] if own.of_runtime else []
+    return tuple(operands[p] for p in positions if p < len(operands) and operands[p] not in elsewhere)
 
 
 def derivative(op: str, position: int, results: int = 2) -> Uses | None:

@@ -48,6 +48,8 @@ class KnownOperator:
         The versions whose texts the row was written from.
     of_runtime
         ONNX does not define the operator. The runtime that defines it has had one version.
+    of_older_runtime
+        The runtime has had the operator before ONNX, as version 1, and writes it into models of those versions.
     names
         The attributes, optional operands and optional results that a node may have, with any value.
     only
@@ -87,6 +89,7 @@ class KnownOperator:
     _: KW_ONLY
     versions: tuple[int, ...] = ()
     of_runtime: bool = False
+    of_older_runtime: bool = False
     names: str = ""
     only: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     never: str = ""

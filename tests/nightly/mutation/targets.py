@@ -190,6 +190,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/report/lanes.py": (f"{COMMANDS}report.py",),
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
     "tmmu/tasks/library.py": (f"{UNIT}library.py",),
+    "tmmu/tasks/runtime_figures.py": (f"{UNIT}runtime_graphs.py",),
     "tmmu/ir/graph.py": (f"{UNIT}library.py", f"{UNIT}graph_streams.py"),
     **{f"proofs/verify/{name}.py": (f"{UNIT}formats.py", *VERIFY, f"{COMMANDS}sharding_commands.py")
        for name in ("formats", "text")},
@@ -247,7 +248,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **_modules("proofs/readers/models/sizes", *FOUND_SIZES),
     **_modules("proofs/readers/operators/sizes", *FOUND_SIZES),
     **{f"proofs/readers/operators/{name}.py": (f"{UNIT}sizes_runtimes.py", *FOUND_SIZES)
-       for name in ("classic", "runtimes", "sizes/runtimes")},
+       for name in ("classic", "runtimes", "sizes/fused", "sizes/runtimes")},
     **_modules("proofs/readers/plans", *FOREIGN),
     **{f"proofs/readers/plans/{name}.py": (f"{UNIT}foreign_executorch.py", f"{UNIT}foreign_sets.py", *FOREIGN)
        for name in ("executorch", "executorch_file")},
@@ -379,6 +380,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/operators/relations.py": (f"{UNIT}sharding_loops.py", *SHARDING),
     **_modules("tmmu/onnx", *SHAPES),
     "tmmu/onnx/table.py": (f"{UNIT}operator_tables.py", f"{UNIT}shapes_values.py", f"{UNIT}sizes_runtimes.py", *SHAPES),
+    **{f"tmmu/onnx/{name}.py": (f"{UNIT}runtime_graphs.py", f"{UNIT}sizes_runtimes.py")
+       for name in ("canonical_graph", "fused", "optimized")},
     **{f"tmmu/onnx/{name}.py": (f"{UNIT}shapes_{name}.py", *SHAPES)
        for name in ("binding", "bodies", "naming", "reading", "resolution", "structure", "values")},
     "tmmu/importers/constants.py": (f"{UNIT}constants.py", *SHAPES),

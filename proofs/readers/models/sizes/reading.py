@@ -44,7 +44,7 @@ class SizeReading:
     def __init__(self, inferred: Inferred, bindings: Bindings, opsets: Mapping[str, int], graph: GraphProto) -> None:
         self.inferred, self.bindings, self.opsets = inferred, bindings, opsets
         self.sizes: dict[str, TensorSize] = {}
-        self.values = TensorValues(self.sizes)
+        self.values = TensorValues(self.sizes, 0 if bindings.runtime is None else bindings.runtime.block)
         self.differences: list[SizeDifference] = []
         self.assumed: dict[str, str] = {}
         self._dims = dimensions(graph.input, bindings)

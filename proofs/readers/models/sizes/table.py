@@ -11,6 +11,7 @@ from functools import cache
 import onnx
 
 from proofs.readers.operators import OPERATORS, plain, row_of
+from proofs.readers.operators.runtimes import LAST
 from proofs.readers.operators.sizes.call import Rule
 
 Key = tuple[str, str, int]
@@ -31,9 +32,10 @@ def version_of(domain: str, op: str, opsets: Mapping[str, int]) -> int | None:
     if domain not in opsets:
         return None
     if row_of(domain, op).of_runtime:
-        return 1 if opsets[domain] == 1 or not domain else None
+        return 1 if opsets[domain] == 1 or domain in ("", LAST) else None
     # Constants had no number types but floats at first; exporters wrote any, and the form is the same.
-    return _since(domain, op, max(opsets[domain], 9 if (domain, op) == ("", "Constant") else 0))
+    since = _since(domain, op, max(opsets[domain], 9 if (domain, op) == ("", "Constant") else 0))
+    return 1 if since is None and row_of(domain, op).of_older_runtime else since
 
 
 @cache

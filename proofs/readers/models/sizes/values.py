@@ -28,10 +28,10 @@ class Producer(NamedTuple):
 
 
 class TensorValues:
-    """Values by scoped name. `sizes` is shared with the reading that fills it."""
+    """Values by scoped name. `sizes` is shared with the reading that fills it; `block` is as in `Call`."""
 
-    def __init__(self, sizes: Mapping[str, TensorSize]) -> None:
-        self._sizes = sizes
+    def __init__(self, sizes: Mapping[str, TensorSize], block: int = 0) -> None:
+        self._sizes, self._block = sizes, block
         self._makers: dict[str, Producer] = {}
         self._same: dict[str, str] = {}
         self._known: dict[str, Value | None] = {}
@@ -53,7 +53,11 @@ class TensorValues:
     def call(self, made: Producer) -> Call:
         """Return a node as its rule reads it."""
         operands = [None if name is None else self._sizes[name] for name in made.reads]
-        return Call(made.node, made.since, operands, lambda k: self.of(name) if (name := made.reads[k]) else None)
+
+        def value(k: int) -> Value | None:
+            return self.of(name) if (name := made.reads[k]) else None
+
+        return Call(made.node, made.since, operands, value, self._block)
 
     def of(self, name: str) -> Value | None:
         """Return the value of a tensor, or None if it is not known. O(nodes) over all calls."""

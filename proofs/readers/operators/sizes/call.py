@@ -70,12 +70,14 @@ class Call:
     """One node: the version of its operator's last change, its operands (None for an absent one), and their values.
 
     `value` returns the value of an operand or None. It is called only for operands whose numbers decide a shape.
+    `block` is the number of channels in a block of the runtime that made the graph, 0 if none did.
     """
 
     node: NodeProto
     since: int
     operands: Sequence[TensorSize | None]
     value: Callable[[int], Value | None]
+    block: int = 0
 
     @cached_property
     def _attributes(self) -> dict[str, AttributeProto]:

@@ -40,13 +40,19 @@ def skip_norm(call: Call) -> list[TensorSize]:
 
 
 def fused_product(call: Call) -> list[TensorSize]:
-    """Return the size of FusedMatMul: a product of matrices, either transposed."""
-    if call.attribute("transBatchA", 0) or call.attribute("transBatchB", 0):
-        raise NotKnown("the dimensions of batches are turned")
-    a, b = call.shape(0), call.shape(1)
-    a = (*a[:-2], a[-1], a[-2]) if call.attribute("transA", 0) and len(a) > 1 else a
-    b = (*b[:-2], b[-1], b[-2]) if call.attribute("transB", 0) and len(b) > 1 else b
-    return [TensorSize(_product(a, b), call.dtype(0))]
+    """Return the size of FusedMatMul: a product of matrices, each turned as four attributes state.
+
+    With transBatch the first dimension becomes the rows, behind the batches; trans then swaps rows and columns.
+    """
+    sides = [call.shape(0), call.shape(1)]
+    for k, side in enumerate("AB"):
+        if len(sides[k]) > 1 and call.attribute(f"transBatch{side}", 0):
+            first, *batches, columns = sides[k]
+            sides[k] = (*batches, first, columns)
+        if len(sides[k]) > 1 and call.attribute(f"trans{side}", 0):
+            *batches, rows, columns = sides[k]
+            sides[k] = (*batches, columns, rows)
+    return [TensorSize(_product(sides[0], sides[1]), call.dtype(0))]
 
 
 def quantized_product(call: Call) -> list[TensorSize]:

@@ -159,24 +159,30 @@ def conv_transpose(call: Call) -> list[TensorSize]:
 
 def pool(call: Call) -> list[TensorSize]:
     """Return the sizes of AveragePool, LpPool and MaxPool. The second result of MaxPool are indices."""
-    shape, kernel = call.shape(0), call.attribute("kernel_shape")
+    is_stated = call.since >= WINDOWS_BEGIN_IN_DATA_SINCE and call.node.op_type != "LpPool"
+    found = pool_shape(call, call.shape(0), begins_in_data=is_stated)
+    return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
+
+
+def pool_shape(call: Call, shape: Shape, *, begins_in_data: bool) -> Shape:
+    """Return the shape of a pool. `begins_in_data` is whether no window may begin in the padding behind the data."""
+    kernel = call.attribute("kernel_shape")
     if len(shape) < 3 or kernel is None:
         raise Misfit(f"'kernel_shape' is {kernel} for {format_shape(shape)}")
     over = window(call, kernel, len(shape) - 2)
     ceil = call.attribute("ceil_mode", 0) and over.auto == "NOTSET"  # the result of auto_pad is the same either way
-    inner = _rounded_up(call, shape[2:], over) if ceil else count_windows(shape[2:], over)
-    found = (*shape[:2], *inner)
-    return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
+    inner = _rounded_up(shape[2:], over, begins_in_data) if ceil else count_windows(shape[2:], over)
+    return (*shape[:2], *inner)
 
 
-def _rounded_up(call: Call, spatial: Shape, over: SlidingWindow) -> Shape:
+def _rounded_up(spatial: Shape, over: SlidingWindow, begins_in_data: bool) -> Shape:
     found: list[Dim] = []
     for axis, dim in enumerate(spatial):
         stride = over.strides[axis]
         count = divide_up(_room(dim, over, axis), stride) + 1
         begin = divide_up(dim + over.pads[axis], stride)  # windows that begin in the data, or in the padding before it
         if bounds_of(count - begin).high > 0:
-            if call.since < WINDOWS_BEGIN_IN_DATA_SINCE or call.node.op_type == "LpPool":
+            if not begins_in_data:
                 raise NotKnown("the text does not say whether a window may begin in the padding behind the data")
             count = minimum_of(count, begin)
         found.append(_counted(count, dim, over, axis))
