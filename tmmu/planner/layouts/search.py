@@ -7,7 +7,8 @@ searched independently; the group with the largest footprint decides. Rounds of 
 - the complete search (`exhaustive`), preferring boxes by several keys, one after the other, below two heights: the
   bound, and halfway between the bound and the best. Some keys prefer boxes in sections where it failed before
   (conflict-driven restarts, after Boussemart et al., "Boosting Systematic Search by Weighting Constraints", ECAI
-  2004). If it ends without a placement, it has proved that none exists, and the bound rises.
+  2004). If it ends without a placement, it has proved that none exists, and the bound rises;
+- first of all the search `exact`, if the boxes of each section add up to the bound: no byte is ever free then.
 
 Effort is counted in looks: equal effort gives an equal result on every machine, and more effort begins with the same
 steps. Other known methods, not used here, are TelaMalloc (Maas et al., ASPLOS 2022) and the boxes in boxes of Buchsbaum
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, count
 from typing import Any, NamedTuple
 
-from tmmu.planner.layouts import exhaustive, refit
+from tmmu.planner.layouts import exact, exhaustive, refit
 from tmmu.planner.layouts.boxes import Boxes, Packing
 from tmmu.planner.layouts.compiled import Compile, columns, compile_loop
 from tmmu.planner.layouts.exhaustive import AREA, COUNT, LENGTH, SIZE, TOTAL, WEIGHT
@@ -35,6 +36,10 @@ FIRST = 1 << 16
 FEW = 1 << 22
 """The limit of the complete search for n boxes in m sections: on n (n + m), and on the overlapping pairs."""
 
+MOST_EXACT = 1 << 10
+"""The most boxes of the search `exact`, whose memory grows with their square."""
+MORE = 32
+"""In each round the search `exact` may spend this many times the looks of a preference of the complete search."""
 LESS = 4
 """In each round an order may spend this part of the looks of each preference of the complete search."""
 
@@ -160,7 +165,10 @@ class Group:
         """Search step by step until no lower placement exists, possibly for ever. Every step spends some effort."""
         orders = [_Order(self, keys) for keys in ORDERS]
         complete = _Complete(self) if self.is_few else None
+        exactly = _Exact(self) if self.has_no_slack() else None
         for budget in (FIRST << number for number in count()):
+            if exactly is not None:
+                yield from exactly.run(MORE * budget, effort)
             for order in orders:
                 yield from order.run(budget // LESS, effort)
             for keys, again in PREFERENCES if complete else ():
@@ -169,6 +177,14 @@ class Group:
                     yield from complete.run(height, keys, again, budget, effort)
             if self.best.height <= self.least or (complete is None and all(order.ended for order in orders)):
                 return
+
+    def has_no_slack(self) -> bool:
+        """Return whether the boxes of each section fill the bound, and nothing else constrains them."""
+        boxes = self.boxes
+        if boxes.apart or boxes.fixed or boxes.gaps or boxes.order is not None or len(boxes) > MOST_EXACT:
+            return False
+        live = [sum(boxes.size[i] for i in members) for members in self.sections.members]
+        return bool(live) and min(live) == self.bound
 
     def heights(self) -> Iterator[int]:
         """Yield the heights below the best that are tried, each chosen after the one before has been tried."""
@@ -259,6 +275,33 @@ class _Complete(_Loop):
             if outcome != exhaustive.PAUSED:
                 break
         self.weight = [weight // 2 + int(more) for weight, more in zip(self.weight, state.weight, strict=True)]
+
+
+class _Exact(_Loop):
+    """The search for a placement that leaves no byte free, continued in each round."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group, exact.explore)
+        self.height = group.bound
+        problem = exact.build_problem(group.boxes.size, group.boxes.alignment, group.sections.of)
+        self.problem = tuple(self.columns(*problem))
+        self.state = tuple(tuple(self.columns(*each)) for each in exact.start_state(problem))
+
+    def run(self, budget: int, effort: Effort) -> Iterator[None]:
+        """Continue until `budget` looks are spent in all, or it is decided whether there is one."""
+        group, (register, offset, *_) = self.group, self.state[0]
+        if self.ended or not self.height == group.bound < group.best.height:
+            return
+        for outcome in self.slices((self.problem, self.state, self.height), register, budget, effort):
+            if outcome == exact.FOUND:
+                group.take(_packing(group.boxes, offset), effort)
+            elif outcome == exact.NONE:
+                group.bound = (self.height // group.unit + 1) * group.unit
+                effort.found = effort.spent
+            yield
+            if outcome != exact.PAUSED:
+                self.ended = True
+                return
 
 
 def _packing(boxes: Boxes, offset: Any) -> Packing:
