@@ -24,7 +24,7 @@ def interpreted(_loop: Callable[..., int]) -> None:
 
 
 def filled(seed: int, count: int, steps: int) -> Boxes:
-    """Random boxes, and one more if bytes are left below the peak at a step. One in six of these sets cannot be placed."""
+    """Random boxes, and one more if bytes are left below the peak at a step. One of six such sets cannot be placed."""
     rng = random.Random(seed)
     birth = [rng.randrange(steps) for _ in range(count)]
     death = [min(steps - 1, b + rng.randrange(1, 4)) for b in birth]
