@@ -197,7 +197,7 @@ def _how(requirement: str, result: Verdict, into: str | None) -> str:
 
 
 def _gives_all_up(plan: Plan | BufferPlan, result: Verdict) -> bool:
-    """Whether every tensor of the caller is donated, so that nothing is said of any. spec: Z1.6"""
+    """Return whether every tensor of the caller is donated, so that none has to be kept. spec: Z1.6"""
     donated = frozenset(result.assumptions["donated"])
     return isinstance(plan, Plan) and bool(donated) and caller_tensors(plan) <= donated
 

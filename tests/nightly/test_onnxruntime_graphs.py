@@ -85,7 +85,7 @@ def test_each_size_is_that_of_a_run(kind: Callable[[int], onnx.ModelProto], leve
     for seed in range(SEEDS.get(kind.__name__, 3)):
         model = kind(seed)
         onnx.save(model, path)
-        graph, _ = optimize(path, asked)
+        graph, _, _ = optimize(path, asked)
         names = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim} - {""}
         real = computed(graph, given(model, seed))
         for bindings in (
@@ -108,9 +108,9 @@ def test_the_models_lead_it_to_write_each_of_its_operators(tmp_path: Path) -> No
     for kind in KINDS:
         for seed in range(SEEDS.get(kind.__name__, 3)):
             onnx.save(kind(seed), tmp_path / "m.onnx")
-            graph, _ = optimize(tmp_path / "m.onnx", RuntimeGraph("onnxruntime", "all"))
+            graph, _, _ = optimize(tmp_path / "m.onnx", RuntimeGraph("onnxruntime", "all"))
             seen.update((node.domain, node.op_type) for node in graph.graph.node)
-            graph, made = optimize(tmp_path / "m.onnx", RuntimeGraph("onnxruntime", "extended"))
+            graph, made, _ = optimize(tmp_path / "m.onnx", RuntimeGraph("onnxruntime", "extended"))
             seen.update((node.domain, node.op_type) for node in graph.graph.node)
     without_blocks = {key for key in WRITTEN if key[0] == BLOCKS and not made.block}
     assert seen >= WRITTEN - without_blocks, WRITTEN - seen

@@ -22,6 +22,7 @@ from tmmu.core.extras import MissingPackage, require_import
 from tmmu.core.vocabulary import RUNTIMES, RuntimeGraph
 from tmmu.onnx.canonical_graph import canonicalize
 from tmmu.onnx.naming import bodies_of, domain_of
+from tmmu.onnx.reading import parse
 from tmmu.onnx.sizes import DTYPES
 from tmmu.onnx.table import NCHWC
 
@@ -41,8 +42,8 @@ def load_runtime(doing: str) -> Any:
     return onnxruntime
 
 
-def optimize(path: str | os.PathLike[str], asked: RuntimeGraph) -> tuple[onnx.ModelProto, RuntimeGraph]:
-    """Return the graph that ONNX Runtime makes of the model at `path`, with its weights, and what it is.
+def optimize(path: str | os.PathLike[str], asked: RuntimeGraph) -> tuple[onnx.ModelProto, RuntimeGraph, bytes]:
+    """Return the graph that ONNX Runtime makes of a model, with its weights, what it is, and the model's SHA-256.
 
     Parameters
     ----------
@@ -71,10 +72,10 @@ def optimize(path: str | os.PathLike[str], asked: RuntimeGraph) -> tuple[onnx.Mo
         fix = "verify and run it on a CPU of that kind, or plan again with --ort-level extended"
         raise TmmuError("INVALID_SETTING", what, fix=fix, setting="onnxruntime's layout for the CPU")
     level = asked.level or RUNTIMES[asked.name][-1]
+    original, digest = parse(path)
     model = _rewrite(runtime, os.fspath(path), level)
-    original = onnx.load(os.fspath(path), load_external_data=False)
     canonicalize(model, original.graph)
-    return model, replace(asked, level=level, version=version, block=block, digest=digest_graph(model))
+    return model, replace(asked, level=level, version=version, block=block, digest=digest_graph(model)), digest
 
 
 def _rewrite(runtime: Any, path: str, level: str) -> onnx.ModelProto:

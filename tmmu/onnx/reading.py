@@ -39,14 +39,18 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
 
     Raises INVALID_IR with the reason if the file cannot be read or states a value twice. spec: T10.8
     """
-    data = read_bytes(path)
+    model, digest = parse(path)
+    return accept(model, path), digest
+
+
+def parse(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
+    """Return the message in the file at `path`, and the SHA-256 of the file. Raises INVALID_IR if it has none."""
+    data = _read_content(path)
     digest = hashlib.sha256(data).digest()
     try:
-        model = onnx.ModelProto.FromString(data)
+        return onnx.ModelProto.FromString(data), digest
     except Exception as error:  # protobuf's DecodeError, which has no type stubs
         raise refuse("INVALID_IR", "the file", "it is not an ONNX model", kind.advise(path, EXPORT)) from error
-    del data
-    return accept(model, path), digest
 
 
 def accept(model: onnx.ModelProto, path: str | os.PathLike[str]) -> onnx.ModelProto:
@@ -71,7 +75,7 @@ def accept(model: onnx.ModelProto, path: str | os.PathLike[str]) -> onnx.ModelPr
     return model
 
 
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
+def _read_content(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of the file. Raises INVALID_IR if it cannot be read, or is too large for a model."""
     try:
         return read_file(path, FILE_LIMIT)

@@ -6,7 +6,6 @@ and the checker, which compares a plan with them. spec: T10.1, T10.2
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from tmmu.core.vocabulary import UNBOUND, Bindings, RuntimeGraph, SteppedDim
 from tmmu.onnx.binding import bind
 from tmmu.onnx.operators import Operators
 from tmmu.onnx.optimized import optimize
-from tmmu.onnx.reading import accept, read, read_bytes
+from tmmu.onnx.reading import accept, read
 from tmmu.onnx.sizes import Array, Size, at, refuse
 from tmmu.onnx.stated import StatedShapes, StatedSize, separate_sizes
 from tmmu.onnx.structure import Structure, structure
@@ -120,8 +119,8 @@ def _read(
     """Read the model, or the graph that a runtime makes of it, with the SHA-256 of the file and what was made."""
     if asked is None:
         return (*read(path), None)
-    model, made = optimize(path, asked)
-    return accept(model, path), hashlib.sha256(read_bytes(path)).digest(), made
+    model, made, digest = optimize(path, asked)
+    return accept(model, path), digest, made
 
 
 def _walk(

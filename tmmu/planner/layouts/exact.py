@@ -7,7 +7,7 @@ the failures seen there, and tries each of these boxes.
 
 A corner that no box fits is explained by few placements: those of the box below, of the boxes that are the walls, and
 of the boxes that would fit and are elsewhere. The search returns to the latest placement of an explanation, whatever it
-placed since (conflict-directed backjumping: Prosser, "Hybrid Algorithms for the Constraint Satisfaction Problem",
+placed since (conflict-directed backjumping: Prosser, "Hybrid Algorithms for the Constraint Satisfaction ExactProblem",
 Computational Intelligence 9, 1993). Explanations are kept as *nogoods*, each watched at one literal that does not hold
 (Katsirelos and Bacchus, "Generalized NoGoods in CSPs", AAAI 2005), over restarts in the sequence of Luby, Sinclair and
 Zuckerman (1993). After a restart a box is tried first where it was last. A literal states that some box of a kind has
@@ -52,7 +52,7 @@ HERE, ELSEWHERE = 1, 2
 """The literals of boxes: it has this offset; it is placed, and has another offset than this."""
 
 
-class Problem(NamedTuple):
+class ExactProblem(NamedTuple):
     """Boxes in sections in order of time. `x_at[i]:x_at[i+1]` are the rows of i in column x."""
 
     size: list[int]
@@ -72,7 +72,7 @@ class Problem(NamedTuple):
     member: list[int]
 
 
-class Placement(NamedTuple):
+class ExactPlacement(NamedTuple):
     """What is placed, in order of placing."""
 
     register: list[int]
@@ -122,16 +122,16 @@ class Nogoods(NamedTuple):
     watched: list[int]  # the head of this list, or -1
 
 
-class State(NamedTuple):
+class ExactState(NamedTuple):
     """The state of a search, from which it resumes."""
 
-    placement: Placement
+    placement: ExactPlacement
     nodes: Nodes
     reasons: Reasons
     nogoods: Nogoods
 
 
-def build_problem(sizes: Sequence[int], alignments: Sequence[int], sections: Sequence[Sequence[int]]) -> Problem:
+def build_problem(sizes: Sequence[int], alignments: Sequence[int], sections: Sequence[Sequence[int]]) -> ExactProblem:
     """Build the columns from the size, the alignment and the sections of each box. Sections are consecutive.
 
     O(n log n + boxes live in each section).
@@ -160,7 +160,7 @@ def build_problem(sizes: Sequence[int], alignments: Sequence[int], sections: Seq
         ends[last[i]].append(i)
         for c in sections[i]:
             members[c].append(i)
-    return Problem(
+    return ExactProblem(
         [*sizes], [*alignments], first, last, rank, twin, kind,
         *_flatten(copies), *_flatten(begins), *_flatten(ends), *_flatten(members),
     )  # fmt: skip
@@ -171,7 +171,7 @@ def _flatten(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     return list(accumulate(map(len, rows), initial=0)), list(chain.from_iterable(rows))
 
 
-def start_state(p: Problem) -> State:
+def start_state(p: ExactProblem) -> ExactState:
     """Create the initial state of a search: nothing is placed or known. O(n²) memory."""
     n, sections = len(p.size), len(p.member_at) - 1
     nogoods, literals = min(MOST_NOGOODS, 1 << n), min(MOST_LITERALS, LONGEST << n)
@@ -181,8 +181,8 @@ def start_state(p: Problem) -> State:
     def rows(names: str, count: int) -> dict[str, list[int]]:
         return {name: [0] * count for name in names.split()}
 
-    return State(
-        Placement(
+    return ExactState(
+        ExactPlacement(
             register, [-1] * n, [-1] * n, [0] * sections, [-1] * sections, [0] * (len(p.member) + 1),
             [1] * (sections + 1),
         ),
