@@ -6,6 +6,7 @@ spec: U5.17, U5.18
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import fcntl
 import os
@@ -24,6 +25,7 @@ from proofs.model_check.following import (
     lifecycle,
     lines,
     log,
+    plans,
     pool_generations,
     quota,
     sessions,
@@ -35,7 +37,7 @@ from proofs.model_check.following.verdict import judge_path
 from proofs.model_check.messages import TLCReport, TLCState
 from proofs.model_check.tlc import TLCOutcome
 from proofs.tools import java
-from tests.support import recorded
+from tests.support import forged, recorded
 from tests.support.full_trace import untimed
 from tests.support.sources import nodes
 from tests.support.text_models import text_model
@@ -45,7 +47,7 @@ from tmmu.core.extras import MissingPackage
 from tmmu.ir import files
 from tmmu.plans import file
 from tmmu.runtime import checkpoint
-from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.apply import apply_plan, list_storages
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.recording import RunRecords
 from tmmu.runtime.records.trace import Trace
@@ -200,6 +202,7 @@ SET = (
     '{"event": "set opened", "programs": ["p"], "tensors": [[0, 0, 8, 0]], "accesses": [[0, 0, 0]], "weights": [], '
     '"states": [0], "provided": [0]}'
 )
+SCANNED = '{"event": "scanned", "slots": 0}'
 POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 
 
@@ -211,6 +214,19 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
         (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is not one of this scan"),
         (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),
+        (SCAN, "line 2: what LinearScan places in arena a has no end"),
+        (f"{SCAN}\n{SCAN}", "line 2: what LinearScan places in arena a has no end"),
+        (f"{SCAN}\n{START.decode().strip()}", "line 2: what LinearScan places in arena a has no end"),
+        (
+            f'{SCAN}\n{{"event": "planned", "plan": "p", "storages": []}}',
+            "line 2: what LinearScan places in arena a has no end",
+        ),
+        (
+            f'{{"event": "scan", "arena": "a", "storages": []}}\n{SCANNED.replace("0", "1")}',
+            "line 3: 1 slots of no storage",
+        ),
+        (POOLS, "line 2: what Pools places in arena a has no end"),
+        (f"{POOLS}\n{POOLS}", "line 2: what Pools places in arena a has no end"),
         ('{"event": "open pool", "storage": 0, "pool": 0}', "line 2: 'open pool' outside of an arena's pools"),
         ('{"event": "pooled", "pools": 0}', "line 2: 'pooled' outside of an arena's pools"),
         (f'{POOLS}\n{{"event": "join", "storage": 1, "pool": 0}}', "line 3: storage 1 is not one of these"),
@@ -582,6 +598,90 @@ def test_a_plan_is_applied_under_the_hash_that_it_was_made_with(
     else:
         with pytest.raises(WrongLog, match=says):
             together.check_events(events)
+
+
+X, Y, Z = ["x", 1, 3, 0, 8, 0, 1], ["y", 1, 4, 8, 8, 1, 2], ["z", 1, 3, 0, 4, 2, 2]
+ROWS = [X, Y, Z, ["w", 0, 0, 64, 4, 0, 2]]
+"""Two storages that take turns in a slot, one beside them, and one in an arena that reuses no bytes."""
+OF_SCAN: list[tuple[str, dict[str, Any]]] = [
+    ("start", {}),
+    ("scan", {"arena": "a", "storages": [[0, "x", 0, 1, 8], [1, "y", 1, 2, 8], [2, "z", 2, 2, 4]]}),
+    ("open", {"storage": 0, "slot": 0}), ("open", {"storage": 1, "slot": 1}), ("reuse", {"storage": 2, "slot": 0}),
+    ("scanned", {"slots": 2}),
+]  # fmt: skip
+
+
+def in_place_of(row: list[Any], column: int, value: Any) -> list[list[Any]]:
+    return [[*each[:column], value, *each[column + 1 :]] if each is row else each for each in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (ROWS, None),
+        (in_place_of(Y, 3, 16), None),  # where a layout puts it is said by no other line
+        (in_place_of(X, 0, "u"), "no plan has the storages that the scan of line 2 gave slots to"),
+        (in_place_of(X, 4, 7), "no plan has the storages"),
+        (in_place_of(Z, 2, 5), "no plan has the storages"),
+        (in_place_of(Y, 6, 3), "no plan has the storages"),
+        (in_place_of(X, 1, 0), "no plan has the storages"),
+        (ROWS[1:], "no plan has the storages"),
+        (in_place_of(Y, 3, 7), "x and y share byte 7, and both live at step 1"),
+        (in_place_of(Y, 3, 0), "x and y share byte 0, and both live at step 1"),
+        (in_place_of(Z, 3, 12), "y and z share byte 12, and both live at step 2"),
+        (in_place_of(Y, 2, 3), "x and y have one slot, and both live at step 1"),
+        (in_place_of(Z, 6, 1), "the storage z dies before it is born"),
+    ],
+)
+def test_a_plan_has_the_storages_of_its_scan_and_they_share_no_live_byte(
+    rows: list[list[Any]], says: str | None
+) -> None:
+    """spec: U5.25"""
+    made = ("planned", {"plan": "p", "storages": rows})
+    if says is None:
+        plans.check_storages(told(*OF_SCAN, made))
+        plans.check_storages(told(*OF_SCAN, ("start", {}), ("planned", {"plan": "q", "storages": [Y]})))
+    else:
+        with pytest.raises(WrongLog, match=f"line 7: {says}"):
+            plans.check_storages(told(*OF_SCAN, made, ("start", {})))
+    if says is not None and "share" in says:
+        with pytest.raises(WrongLog, match=says):
+            plans.check_storages(told(("asked", {"storages": rows})))
+
+
+def test_of_several_plans_each_scan_has_one_and_each_plan_is_of_its_scan() -> None:
+    """A plan of storages that no scan has may be of an arena that reuses no bytes. spec: U5.25, U5.27"""
+    plain = ("planned", {"storages": ROWS})
+    other = ("planned", {"storages": [["u", 0, 0, 0, 0, 0, 2], ["v", 0, 1, 0, 4, 0, 2]]})
+    plans.check_storages(told(*OF_SCAN, plain, other))
+    wrong = ("planned", {"storages": in_place_of(X, 4, 7)})
+    with pytest.raises(WrongLog, match="line 8: the plan has other slots, steps or bytes than the scan of line 2"):
+        plans.check_storages(told(*OF_SCAN, plain, wrong))
+
+
+SAYS_NOTHING = (
+    r"arena of scan: ", r"plan of planned: ", r"planned (dropped|twice)$", r"storages of planned, at \d+ 3 (up|down)$",
+    r"storages of planned, at 1 ",
+)  # fmt: skip
+"""What a log of one plan may say instead: the name of an arena, a hash under which no plan is applied, a plan that is
+applied nowhere, where a layout puts storages that stay apart, and all of w, whose arena has no scan."""
+
+
+def test_what_the_readers_of_a_log_let_pass_goes_to_tlc_or_says_nothing(tmp_path: Path) -> None:
+    """Each line dropped, written twice or swapped with the next, and each value changed. spec: U5.19, U5.25, U5.26"""
+    events = EventLog(tmp_path / "log")
+    made = recorded.plan(events)
+    events("planned", plan="00", storages=list_storages(made))
+    text = (tmp_path / "log").read_text()
+    before = list(map(forged.content, forged.read(text)[1]))
+    changes, passed = list(forged.forgeries(text)), []
+    for one in changes:
+        with contextlib.suppress(WrongLog):
+            _, paths = forged.read(one.text)
+            if list(map(forged.content, paths)) == before:
+                passed.append(one.change.partition(": ")[2])
+    assert [change for change in passed if not any(re.match(each, change) for each in SAYS_NOTHING)] == []
+    assert len(changes) > 10 * len(passed) > 0
 
 
 def test_a_plan_that_is_made_and_applied_in_one_log_is_tied_by_its_hash(tmp_path: Path) -> None:

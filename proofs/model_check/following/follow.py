@@ -14,6 +14,7 @@ from proofs.model_check.following import (
     lifecycle,
     log,
     plan_sets,
+    plans,
     pool_generations,
     pools,
     quota,
@@ -48,6 +49,7 @@ def read_log(file: File) -> tuple[list[Event], list[Path]]:
     try:
         events = log.read(file)
         together.check_events(events)
+        plans.check_storages(events)
         paths = list(chain.from_iterable(reader.paths(events) for reader in READERS))
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error

@@ -74,6 +74,11 @@ def path_of_storages(
     return path, number
 
 
+def unended(path: Path) -> WrongLog:
+    """Return the error about a path of storages whose last line is missing. spec: U5.26"""
+    return WrongLog(path.first, f"what {path.module} places in {path.subject} has no end: the log was cut off")
+
+
 def format_line(source: int, action: str, observed: dict[str, Any]) -> Line:
     """Return a line as a record of the action and the observations."""
     return Line(source, action, format_value({"action": action, **observed}, source))

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofs.model_check.following.lines import Path, path_of_storages
+from proofs.model_check.following.lines import Path, path_of_storages, unended
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "LinearScan"
+OUTSIDE = ("start", "scan", "planned", "asked")
+"""Events that are in no scan."""
 ACTIONS = {"advance": "Advance", "expire": "Expire", "reuse": "Reuse", "open": "Open"}
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """Yield a path from each `scan` to its `scanned`. Scans without storages have no path."""
+    """Yield a path from each `scan` to its `scanned`. Scans without storages have no path.
+
+    Raises `WrongLog` for a scan without an end: what the planner would have opened is not known.
+    """
     path: Path | None = None
     number: dict[int, int] = {}
     for event in events:
         fields = event.fields
+        if path is not None and event.kind in OUTSIDE:
+            raise unended(path)
         if event.kind == "scan":
             rows = sorted(fields["storages"], key=lambda row: (row[1], row[0]))  # the module's names are the order
             path, number = path_of_storages(MODULE, event, [(row[0], *row[2:]) for row in rows])
@@ -24,6 +31,8 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
             if path is None:
                 raise WrongLog(event.line, f"{event.kind!r} outside of a scan")
             if event.kind == "scanned":
+                if not number and fields["slots"]:
+                    raise WrongLog(event.line, f"{fields['slots']} slots of no storage")
                 path.ends(event.line, slots=fields["slots"])
                 if number or path.lines:
                     yield path
@@ -37,3 +46,5 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
                     raise WrongLog(event.line, f"storage {fields['storage']} is not one of this scan")
                 observed["storage"] = number[fields["storage"]]
             path.add(event.line, ACTIONS[event.kind], **observed)
+    if path is not None:
+        raise unended(path)
