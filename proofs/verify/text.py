@@ -62,13 +62,20 @@ def words(name: str) -> str:
 def _proved(verdict: Verdict) -> str:
     """Return the proved and the compared obligations, and the further means of proof."""
     names = [name for name in verdict.proved if name != LEMMAS]
-    again = AGAIN | ({"kernel": EVERY_SHAPE} if verdict.kernel.get("every_shape") else {})
+    again = AGAIN | {"kernel": _by_kernel(verdict)}
     parts = {
         "proved": [words(name) for name in names if name not in AGAIN],
         "again": [again[name] for name in names if name in AGAIN],
         "compared": list(map(words, verdict.compared)),
     }
     return "; ".join(f"{what}: {', '.join(of)}" for what, of in parts.items() if of)
+
+
+def _by_kernel(verdict: Verdict) -> str:
+    """Return what the kernel has proved once more. It knows of inputs only that a plan keeps them. spec: V6.13, Z1.1"""
+    words_ = EVERY_SHAPE if verdict.kernel.get("every_shape") else AGAIN["kernel"]
+    by_rows_only = Obligation.INPUTS_KEPT in verdict.proved and not verdict.kernel.get("inputs_kept")
+    return f"{words_} except inputs kept" if by_rows_only else words_
 
 
 def _assumed(verdict: Verdict) -> Iterator[str]:

@@ -43,7 +43,10 @@ def test_each_obligation_has_a_row_and_each_theorem_is_named() -> None:
     assert objections(text) == []
     assert objections(text.replace("| `peak` |", "| peak |")) == ["peak has no row"]
     assert objections(text.replace("no_fewer_slots", "no_slot")) != []
-    assert objections(text.replace("| `accepted_plans_keep_inputs` |", "| |")) != []
+    row = "| `must_not_alias` | yes | "
+    assert objections(text.replace(f"{row}`accepted_plans_run_as_private` |", f"{row}|")) == [
+        "`must_not_alias` is inside, and no theorem is named"
+    ]
 
 
 @pytest.mark.checkout

@@ -115,6 +115,18 @@ Proof.
   auto 7 using runs_as_private, reads_find_values, callers_can_begin, progress, functions_are_computed.
 Qed.
 
+(** The caller's tensors stay at every shape as well, also with the offsets that a symbolic plan has there. *)
+Theorem accepted_plans_keep_inputs_at_every_shape word : accepts word = true -> forall size, Shrinks (plan_of word) size ->
+  let kept q := (forall V, KeptInputsStay q V) /\ (accepts_inputs word = true -> AllInputsKept q) in
+  kept (at_sizes (plan_of word) size) /\
+  (accepts_slots word = true -> accepts_symbolic word = true -> kept (plan_at_shape (plan_of word) size)).
+Proof.
+  intros H size S. pose proof (proj2 (accepted_plans_keep_inputs word H)) as A.
+  pose proof (proj1 (accepted_plans_run_at_every_shape word H size S)) as X.
+  split; [|intros O Y; pose proof (proj1 (accepted_symbolic_plans_run_at_every_shape word H O Y size S)) as X'];
+    (split; [intros V; apply kept_inputs_stay; assumption | exact A]).
+Qed.
+
 (** The planner's rule for slots: for all lifetimes that come by birth, storages of one slot live at no common step, and if
     there is a slot, there is a step at which no fewer storages live than there are slots. No assignment has fewer slots,
     since storages that live at one step need different ones. *)
@@ -270,6 +282,24 @@ Proof.
   split; [intros V; apply E, progress; exact X | intros V; apply F, functions_are_computed; exact X].
 Qed.
 
+(** Kept inputs stay at every shape, also with the offsets that a symbolic plan has there. *)
+Theorem accepted_file_keeps_inputs_at_every_shape f permission evidence : accepts_file f permission evidence = true ->
+  exists p, stated f permission = Some p /\ let m := allocation (with_evidence p evidence) in
+    forall size, Shrinks p size ->
+    let kept q := (forall V, KeptInputsStay q V) /\ (keeps_inputs p = true -> AllInputsKept q) in
+    kept (at_sizes p size) /\ (slots_ok m = true -> symbolic_ok m = true -> kept (plan_at_shape p size)).
+Proof.
+  intros H. apply accepted_file_is_checked in H as (p & S & H). exists p. split; [exact S|]. intros m size Sh.
+  set (c := with_evidence p evidence) in *.
+  assert (K : forall q q', bare q = bare q' -> Safe q' -> forall V, KeptInputsStay q V)
+    by (intros q q' E X V; apply (evidence_has_no_say q q' E), kept_inputs_stay, X).
+  split.
+  - split; [|exact (keeps_inputs_spec p)].
+    exact (K (at_sizes p size) (at_sizes c size) eq_refl (safe_at_sizes _ size (check_sound _ H) Sh)).
+  - intros O Y. split; [|exact (keeps_inputs_spec p)].
+    exact (K (plan_at_shape p size) (plan_at_shape c size) eq_refl (checked_symbolic_plan_is_safe c size H O Y Sh)).
+Qed.
+
 (** The lifetimes that a file states. It does not state how many steps there are. *)
 Theorem accepted_file_of_lifetimes_is_safe f evidence : accepts_lifetimes_file f evidence = true ->
   exists m, stated_lifetimes f = Some m /\ SafeInSomeSteps m.
@@ -406,6 +436,7 @@ Print Assumptions claimed_footprints_hold.
 Print Assumptions no_smaller_footprint.
 Print Assumptions accepted_symbolic_plans_are_safe_at_every_shape.
 Print Assumptions accepted_symbolic_plans_run_at_every_shape.
+Print Assumptions accepted_plans_keep_inputs_at_every_shape.
 Print Assumptions linear_scan_is_right_and_has_no_slot_to_spare.
 Print Assumptions planned_memory_is_accepted.
 Print Assumptions scan_and_prefix_sums_plan_safely.
@@ -418,6 +449,7 @@ Print Assumptions accepted_file_runs_at_every_shape.
 Print Assumptions accepted_file_keeps_inputs.
 Print Assumptions accepted_symbolic_file_is_safe_at_every_shape.
 Print Assumptions accepted_symbolic_file_runs_at_every_shape.
+Print Assumptions accepted_file_keeps_inputs_at_every_shape.
 Print Assumptions accepted_file_of_lifetimes_is_safe.
 Print Assumptions claims_of_accepted_file_hold.
 Print Assumptions claims_of_accepted_file_of_lifetimes_hold.

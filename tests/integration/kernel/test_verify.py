@@ -84,6 +84,25 @@ def test_the_theorem_is_stated_of_every_shape_unless_a_view_may_begin_elsewhere(
     assert ("first byte may depend on the shape" in text) != every
 
 
+@pytest.mark.parametrize(
+    ("word", "proved", "says"),
+    [("", True, "by the Coq kernel except inputs kept"), (" kept", True, "by the Coq kernel"),
+     (" donated", False, "by the Coq kernel")],
+)  # fmt: skip
+def test_inputs_are_kept_by_the_kernel_only_if_the_plan_states_it(
+    word: str, proved: bool, says: str, tmp_path: Path
+) -> None:
+    """Those that no step happens to overwrite are proved by rows. spec: Z1.1, V6.18"""
+    (tmp_path / "p.plan.txt").write_text(
+        f"tmmu-plan-text 1\narena m 64\ntensor x 8 m 0 input{word}\ntensor y 8 m 8 output\nstep f my::F x -> y\n"
+    )
+    flags = ["--donate", "x"] * (word == " donated")
+    text = CliRunner().invoke(command, [str(tmp_path / "p.plan.txt"), *flags]).output
+    line = next(line for line in text.splitlines() if "again: " in line)
+    assert ("inputs kept;" in line.replace(says, "")) == proved
+    assert line.partition("again: ")[2].partition(";")[0].split(", ")[-1] == says
+
+
 def test_a_no_where_all_others_agree_is_unknown_and_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
     pretend(monkeypatch, tmp_path, f"echo rejected accesses {file.load(path).sha256.hex()} 6")
