@@ -72,7 +72,7 @@ def _proved(verdict: Verdict) -> str:
 
 
 def _by_kernel(verdict: Verdict) -> str:
-    """Return what the kernel has proved once more. It knows of inputs only that a plan keeps them. spec: V6.13, Z1.1"""
+    """Return what the kernel has proved once more. Of inputs that is only that a plan keeps them. spec: V6.13, Z1.1"""
     words_ = EVERY_SHAPE if verdict.kernel.get("every_shape") else AGAIN["kernel"]
     by_rows_only = Obligation.INPUTS_KEPT in verdict.proved and not verdict.kernel.get("inputs_kept")
     return f"{words_} except inputs kept" if by_rows_only else words_

@@ -1,9 +1,9 @@
 """Every copy of an event log with one change, and those that `check-models --follow` accepts all the same.
 
 A change is a line that is dropped, written twice or swapped with the next, or one field of one line, and in lists one
-number, that has another value. The readers refuse most of them. What they let pass goes to TLC: all changed paths of
-one module and the same constants in one run, which prints the copies that come to their end. These are few, and
-each is then followed by itself, as the command does.
+number, that has another value. The readers refuse most of them. TLC gets the others: all changed paths of one module
+and the same constants in one run, which prints the copies that come to their end. These are few, and each is then
+followed by itself, as the command does.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _changed(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read(text: str) -> tuple[list[Event], list[Path]]:
-    """Return what `follow.read_log` returns of a file with this text. Raises `WrongLog`."""
+    """Return the events and the paths of a log's text, as `follow.read_log` does. Raises `WrongLog`."""
     events = list(log.parse(text.encode()))
     together.check_events(events)
     plans.check_storages(events)
@@ -113,7 +113,7 @@ def accepted(file: File, tools: tuple[str, File], forged: Sequence[Forgery]) -> 
 
 
 def content(path: Path) -> tuple[Any, ...]:
-    """Return what TLC is told of a path, without the numbers of its lines."""
+    """Return the content of a path that TLC reads: all but the numbers of its lines."""
     records = tuple(line.record for line in path.lines)
     return path.module, path.constants, path.given, records, path.end and path.end.record
 

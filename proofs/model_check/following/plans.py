@@ -1,4 +1,4 @@
-"""Check what a log states of the storages of plans, against each other and against the scans that gave them slots.
+"""Check the storages of plans in a log, against each other and against the scans that gave them slots.
 
 Two storages that live at one step have no byte and no slot in common. A plan that is made has each storage with the
 steps, bytes and slot of a scan of the same process. Arenas that reuse no bytes have no scan. spec: U5.25, U5.27
