@@ -1,9 +1,9 @@
-"""What overlap costs in bytes and in planning: `python -m tests.benchmarks.streams`, or `… growth [COUNT...]`.
+"""What overlap costs in bytes and in planning: `python -m tests.benchmarks.streams`, or `… growth LAYOUT [COUNT...]`.
 
 Without arguments it plans the examples whose steps overlap, and the same nodes one after another: in the order of the
 model, and in one with fewer live bytes. Figures are the bytes of all arenas that reuse their bytes.
 
-`growth` plans the synthetic training graph with its nodes on eight streams in turn, and without streams. Each
+`growth` plans the synthetic training graph without streams, and on eight streams, in runs of 64 nodes or of one. Each
 measurement is a process of its own.
 """
 
@@ -28,6 +28,8 @@ from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
 
 STREAMS, LAYOUT = 8, "packed"
+RUNS = (0, 64, 1)
+"""How many nodes follow each other on one stream; 0: no streams. With 1, almost each node waits for others."""
 SIZES = (10_000, 100_000, 1_000_000)
 NAMES = [name for name in examples.TEXTS if name.startswith("streams-")]
 
@@ -68,57 +70,56 @@ def compare_examples() -> None:
         print(f"{name:24} {len(plan.allocation.streams):>8} {slots:>6} {sizes}")
 
 
-def spread(model: Model, count: int = STREAMS) -> Model:
-    """Return the model with its nodes on `count` streams in turn, and the waits that operands need."""
+def spread(model: Model, count: int = STREAMS, run: int = 1) -> Model:
+    """Return the model with each `run` nodes on the next of `count` streams, and the waits that operands need."""
     names = list(attribute_values(model.nodes, "name"))
+    on = [n // run % count for n in range(len(names))]
     waits: list[dict[int, int]] = [{} for _ in names]
     for earlier, later in find_dependencies(model):
-        if earlier % count != later % count:
+        if on[earlier] != on[later]:
             of = waits[later]
-            of[earlier % count] = max(earlier, of.get(earlier % count, earlier))
+            of[on[earlier]] = max(earlier, of.get(on[earlier], earlier))
     nodes = tuple(
-        replace(node, stream=str(n % count), after=tuple(names[k] for k in sorted(waits[n].values())))
+        replace(node, stream=str(on[n]), after=tuple(names[k] for k in sorted(waits[n].values())))
         for n, node in enumerate(model.nodes)
     )
     return replace(model, nodes=nodes)
 
 
-def measure(count: int, streams: int) -> None:
+def measure(count: int, run: int, layout: str) -> None:
     """Plan a model, and print the processor's seconds and the most memory of this process."""
     model = training_model(count)
-    model = spread(model, streams) if streams > 1 else model
+    model = spread(model, run=run) if run else model
     before = time.process_time()
-    plan = plan_memory(model, options=PlanOptions(layout=LAYOUT)).plan
+    plan = plan_memory(model, options=PlanOptions(layout=layout)).plan
     took = time.process_time() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"cpu": took, "peak_mib": peak, "bytes": count_bytes(plan)}))
 
 
-def growth(sizes: tuple[int, ...]) -> None:
-    """Print seconds, memory and the exponent with and without streams."""
-    print(f"{'tensors':>9} {'streams':>8} {'CPU s':>8} {'exponent':>9} {'peak MiB':>9} {'time x':>7} {'memory x':>9}")
+def growth(layout: str, sizes: tuple[int, ...]) -> None:
+    """Print seconds, memory and the exponent without streams, and with each `run` nodes on the next stream."""
+    print(f"{'tensors':>9} {'run':>4} {'CPU s':>8} {'exponent':>9} {'peak MiB':>9} {'time x':>7} {'memory x':>9}")
     last: dict[int, tuple[int, float]] = {}
     for count in sizes:
         found = {}
-        for streams in (1, STREAMS):
-            command = [sys.executable, "-m", "tests.benchmarks.streams", "measure", str(count), str(streams)]
-            found[streams] = got = json.loads(
-                subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            )
+        for run in RUNS:
+            command = [sys.executable, "-m", "tests.benchmarks.streams", "measure", str(count), str(run), layout]
+            found[run] = got = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             exponent = ""
-            if streams in last:
-                before, seconds = last[streams]
+            if run in last:
+                before, seconds = last[run]
                 exponent = f"{math.log(got['cpu'] / seconds) / math.log(count / before):.2f}"
-            last[streams] = count, got["cpu"]
-            ratios = [f"{got[key] / found[1][key]:.2f}" for key in ("cpu", "peak_mib")] if streams > 1 else ["", ""]
-            row = f"{count:>9} {streams:>8} {got['cpu']:>8.2f} {exponent:>9} {got['peak_mib']:>9.0f}"
+            last[run] = count, got["cpu"]
+            ratios = [f"{got[key] / found[0][key]:.2f}" for key in ("cpu", "peak_mib")] if run else ["", ""]
+            row = f"{count:>9} {run or '-':>4} {got['cpu']:>8.2f} {exponent:>9} {got['peak_mib']:>9.0f}"
             print(f"{row} {ratios[0]:>7} {ratios[1]:>9}", flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["measure"]:
-        measure(int(sys.argv[2]), int(sys.argv[3]))
+        measure(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
     elif sys.argv[1:2] == ["growth"]:
-        growth(tuple(map(int, sys.argv[2:])) or SIZES)
+        growth(sys.argv[2], tuple(map(int, sys.argv[3:])) or SIZES)
     else:
         compare_examples()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Model
+from tmmu.core.vocabulary import MAIN, ORDERS, Model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.streams.assignment import StreamAssignment, assign_streams
@@ -34,10 +34,14 @@ def assignments(draw: st.DrawFn, model: Model) -> StreamAssignment:
 
 @given(models(), LAYOUTS, st.data())
 def test_a_plan_with_streams_is_proved(model: Model, layout: str, data: st.DataObject) -> None:
-    """spec: X6.1, X6.2, X6.4, X6.6, X5.3"""
+    """spec: X6.1, X6.2, X6.4, X6.6, X6.10, X6.11, X5.3"""
     given_streams = data.draw(assignments(model))
     plan = plan_memory(model, options=PlanOptions(layout=layout, streams=given_streams)).plan
     check(plan, model, is_ir=True)
+    effort, order = data.draw(st.sampled_from([None, 2000])), data.draw(st.sampled_from(ORDERS))
+    if not given_streams.after:  # those waits may be for nodes that another order has later
+        more = PlanOptions(layout="packed", streams=given_streams, effort=effort, order=order)
+        check(plan_memory(model, options=more).plan, model, is_ir=True)
     stated = assign_streams(model, given_streams)
     if stated.has_streams:
         own = plan_memory(stated, options=PlanOptions(layout=layout)).plan

@@ -1,6 +1,6 @@
 """Small orders of steps and storages, by hand; models, files of streams and options that the planner refuses; events.
 
-spec: X5.10, X6.1, X6.2, X6.3, X6.4, X6.5, X6.6, X6.8, X6.9
+spec: X5.10, X6.1, X6.2, X6.3, X6.4, X6.5, X6.6, X6.8, X6.9, X6.11
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from tmmu.planner.streams.chains import assign_chains
 from tmmu.planner.streams.events import find_races, find_repair, measure_events
 from tmmu.planner.streams.program import is_antichain_of_plan, streams_of_plan
 from tmmu.planner.streams.steps import order_steps
-from tmmu.plans import text
+from tmmu.plans import metrics, text
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import Agreement, PlanSet
+from tmmu.tasks.checking import check
 
 ORDERS = {
     "two streams, nothing shared": (StreamProgram([0, 1, 0, 1], [], [], [[0], [1], [2], [3]]), 2),
@@ -165,15 +166,68 @@ def test_a_model_in_which_two_nodes_race_is_refused_with_the_wait_that_it_lacks(
 
 @pytest.mark.parametrize(
     ("options", "binding"),
-    [
-        (PlanOptions(order="memory"), "order"),
-        (PlanOptions(listed=("n1",)), "execution-order"),
-        (PlanOptions(layout="packed", effort=5), "effort"),
-    ],
+    [(PlanOptions(order="memory"), "order"), (PlanOptions(listed=("n1",)), "execution-order")],
 )
-def test_options_that_put_steps_one_after_another_are_refused(options: PlanOptions, binding: str) -> None:
+def test_another_order_is_refused_if_the_streams_state_one(options: PlanOptions, binding: str) -> None:
     with pytest.raises(TmmuError, match=f"drop --{binding}"):
         plan_memory(branches(), options=options)
+
+
+def test_an_order_comes_before_a_file_of_streams() -> None:
+    """Of three results that are read one after another, one at a time is live in the better order. spec: X6.10"""
+    model = text_model(
+        "node n1 Relu x -> a", "node n2 Relu x -> b", "node n3 Relu x -> c", "node n4 Sum a -> p", "node n5 Sum b -> q",
+        "node n6 Sum c -> r", "node n7 Sum p q r -> y", sizes=dict.fromkeys("pqr", 1),
+    )  # fmt: skip
+    streams = read_streams({"default": "1", "streams": {"2": ["n7"]}})
+    orders = ("given", "memory")
+    plans = [
+        plan_memory(model, options=PlanOptions(layout="packed", order=order, streams=streams)).plan for order in orders
+    ]
+    assert [list(plan.allocation.steps.node)[:2] for plan in plans] == [["n1", "n2"], ["n1", "n4"]]
+    given, memory = (sum(metrics.compute_footprints(plan.allocation)) for plan in plans)
+    assert memory < given
+
+
+def uneven(count: int) -> Model:
+    """Return chains of uneven results on two streams that wait for each other now and then."""
+    lines, sizes, last = [], dict[str, int](), ["x", "x"]
+    for n in range(count):
+        own = n * 3 // 2 % 2
+        other = last[1 - own] if n % 3 == 2 and last[1 - own] != "x" else ""
+        after = f" after n{other[1:]}" if other else ""
+        lines.append(f"node n{n} Sum {last[own]} {other} -> t{n} on {own}{after}")
+        sizes[f"t{n}"], last[own] = 1 + n * 263 % 997, f"t{n}"
+    return text_model(*lines, f"node end Sum {' '.join(last)} -> y on 0 after n{last[1][1:]}", sizes=sizes)
+
+
+def test_an_effort_finds_a_lower_placement_of_steps_on_streams() -> None:
+    """spec: X6.11, A8.8, A8.9"""
+    model = uneven(30)
+    plain, some, enough = (
+        plan_memory(model, options=PlanOptions(layout="packed", effort=effort)).plan for effort in (None, 4096, 100_000)
+    )
+    sizes = [sum(metrics.compute_footprints(plan.allocation)) for plan in (plain, some, enough)]
+    assert sizes[0] >= sizes[1] > sizes[2]
+    check(enough, model, is_ir=True)
+    assert enough.provenance is not None
+    assert [bound.by for bound in enough.provenance.bounds] == ["sequence", "sequence", "antichain", "antichain"]
+    assert 0 < enough.provenance.bounds[2].bytes <= sizes[2]
+    again = plan_memory(model, options=PlanOptions(layout="packed", effort=enough.provenance.effort)).plan
+    assert again.allocation.storages.offset.tolist() == enough.allocation.storages.offset.tolist()
+
+
+def test_an_effort_ends_where_nothing_is_lower() -> None:
+    """A bound that is met is not searched below, and a fixed storage may end above all others. spec: X6.11"""
+    for model, origin in ((branches(), "antichain"), (uneven(3), "antichain")):
+        plan = plan_memory(model, options=PlanOptions(layout="packed", effort=1 << 20)).plan
+        assert plan.provenance is not None
+        assert plan.provenance.effort == 0
+        assert plan.provenance.bounds[2].by == origin
+    fixed = PlanOptions(layout="packed", effort=1 << 12, fixed={"a": 1 << 16})
+    plan = plan_memory(branches(), options=fixed).plan
+    assert plan.provenance is not None
+    assert plan.provenance.bounds[2].by == "fixed"
 
 
 def test_a_node_that_was_added_without_a_stream_is_refused() -> None:

@@ -126,7 +126,7 @@ def check_options(options: PlanOptions, model: Model) -> None:
         raise TmmuError("INVALID_BINDING", what, fix="give one of the two", binding="execution_order")
     if options.symbolic:
         _check_symbolic(options, model)
-    if model.has_streams or options.streams is not None:
+    if model.has_streams:
         _check_streams(options, model)
     if options.effort is not None and not 0 <= options.effort < EFFORT_END:
         fix = f"give a number below {EFFORT_END}"
@@ -148,21 +148,16 @@ def _check_symbolic(options: PlanOptions, model: Model) -> None:
 
 
 def _check_streams(options: PlanOptions, model: Model) -> None:
-    """Raise INVALID_BINDING for options that place steps one after another, for a model whose steps have streams.
+    """Raise INVALID_BINDING for an order of the list, for a model whose streams state the order of its nodes.
 
-    spec: X6.5
+    spec: X6.5, X6.10
     """
-    if options.order != "given":
-        binding, what = "order", f"the order {options.order} moves steps, and streams keep theirs"
-    elif options.listed:
-        binding, what = "execution_order", "a list of nodes moves steps, and streams keep theirs"
-    elif options.effort is not None:
-        binding, what = "effort", "the search takes steps to run one after another, and these have streams"
-    else:
+    if options.order == "given" and not options.listed:
         return
+    binding = "execution_order" if options.listed else "order"
     raise TmmuError(
         "INVALID_BINDING",
-        what,
+        "its streams state the order of its nodes, and another order of the list would save no bytes",
         place=f"model {model.name!r}",
         fix=f"drop --{binding.replace('_', '-')}",
         binding=binding,

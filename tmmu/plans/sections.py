@@ -81,6 +81,7 @@ class PlacementBound(NamedTuple):
 
 BOUNDS = {
     "live": "live at one step, padded to the alignment",
+    "antichain": "storages that form an antichain, padded to the alignment",
     "fixed": "the end of the highest fixed storage",
     "sequence": "one after the other",
     "search": "a complete search found none",

@@ -391,6 +391,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/importers/{name}.py": (*TRACED, f"{COMMANDS}trace_torch.py", f"{COMMANDS}trace_jax.py")
        for name in ("conversion", "jax", "jax_reader", "phases", "torch", "torch_reader", "traced", "windows")},
     "tmmu/cli/alternatives.py": (f"{UNIT}alternatives.py",),
+    "tmmu/planner/layouts/ordered.py": (f"{UNIT}planner_streams.py",),
     "tmmu/planner/layouts/best_fit.py": (f"{UNIT}packing_search.py", f"{UNIT}layouts_packed.py"),
     "tmmu/planner/layouts/boxes.py": (f"{UNIT}layouts_packed.py", f"{UNIT}layouts_pools.py", *PACKING),
     **{

@@ -4,7 +4,8 @@ The slots layout is the first candidate, so that packed never needs more. An all
 Then come greedy orders, each improved by moving the obstructing box forward; chains from both ends; and in larger
 arenas, long-lived boxes separated from short-lived ones. The smallest footprint wins, the earlier candidate on a tie
 (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on every machine. Logical slots
-are kept beside it. With an effort, `search_lower` continues the search. spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, R9.1
+are kept beside it. With an effort, `search_lower` continues the search.
+spec: A8.1, A8.2, A8.3, A8.6, A8.8, A8.9, X6.11, R9.1
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow_error
 from tmmu.planner.layouts.boxes import (
     FIXED,
+    HEAVIEST,
     Boxes,
     Neighbours,
     Packing,
@@ -30,6 +32,7 @@ from tmmu.planner.layouts.boxes import (
     place_from_both_ends,
     place_lowest_fit,
 )
+from tmmu.planner.layouts.ordered import OrderedSearch
 from tmmu.planner.layouts.search import Effort, Search, run_searches
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
@@ -96,19 +99,26 @@ def search_lower(
     """
     offset, footprint = list(found.offset), list(found.footprint)
     searches: dict[int, Search] = {}
+    ordered: dict[int, OrderedSearch] = {}
     bounds: dict[int, PlacementBound] = {}
     members = problem.members(list(arena))
     for a, each in enumerate(problem.arenas):
         boxes = build_boxes(problem, members[a], each.alignment)
-        if each.reuse:
-            first = Packing([offset[k] for k in members[a]], footprint[a])
-            searches[a] = Search(boxes, first, each.capacity)
-        else:
+        first = Packing([offset[k] for k in members[a]], footprint[a])
+        if not each.reuse:
             bounds[a] = _bound(boxes, footprint[a])
-    run_searches(list(searches.values()), effort, stopped)
+        elif boxes.order is None:
+            searches[a] = Search(boxes, first, each.capacity)
+        elif _looks(boxes) <= SPARSE:
+            ordered[a] = OrderedSearch(boxes, first, [_sorted(boxes, key) for key in ORDERS])
+        if each.reuse and boxes.order is not None:
+            bounds[a] = _bound_of_order(boxes)
+    run_searches([*searches.values(), *ordered.values()], effort, stopped)
     for a, search in searches.items():
-        best = search.best
-        footprint[a], bounds[a] = best.height, PlacementBound(search.bound, search.bound_origin)
+        bounds[a] = PlacementBound(search.bound, search.bound_origin)
+    found_by = {a: search.best for a, search in searches.items()} | {a: each.best for a, each in ordered.items()}
+    for a, best in found_by.items():
+        footprint[a] = best.height
         for k, at in zip(members[a], best.offsets, strict=True):
             offset[k] = at
     return Addresses(offset, footprint), tuple(bounds[a] for a in range(len(problem.arenas)))
@@ -120,6 +130,14 @@ def _bound(boxes: Boxes, end: int) -> PlacementBound:
         return PlacementBound(end, "sequence")
     total, fixed = sum(boxes.size), boxes.fixed_end()
     return PlacementBound(max(total, fixed), "live" if total >= fixed else "fixed")
+
+
+def _bound_of_order(boxes: Boxes) -> PlacementBound:
+    """Return the lower bound of an arena whose storages are accessed on several streams."""
+    live, fixed = boxes.least(is_fixed=False), boxes.fixed_end()
+    if fixed > live:
+        return PlacementBound(fixed, "fixed")
+    return PlacementBound(live, "antichain" if len(boxes) <= HEAVIEST else "live")
 
 
 def pack(boxes: Boxes, first: Packing) -> Packing:

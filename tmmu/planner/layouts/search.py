@@ -22,7 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tmmu.planner.layouts import exact, exhaustive, refit
 from tmmu.planner.layouts.boxes import Boxes, Packing
@@ -425,7 +425,14 @@ class Search:
 ENDED = object()
 
 
-def run_searches(searches: Sequence[Search], effort: Effort, stopped: Callable[[], bool]) -> None:
+class SteppedSearch(Protocol):
+    """A search that can be taken step by step, each of which spends some effort."""
+
+    def steps(self, effort: Effort) -> Iterator[None]:
+        """Search step by step."""
+
+
+def run_searches(searches: Sequence[SteppedSearch], effort: Effort, stopped: Callable[[], bool]) -> None:
     """Search in turns until the effort is spent, no lower placement exists, or `stopped` returns True."""
     running = [search.steps(effort) for search in searches]
     while running:
