@@ -11,12 +11,15 @@ from pathlib import Path
 
 sys.path = [str(Path(__file__).parents[1]), *sys.path[1:]]  # this folder's names are those of packages
 
-import _tools
-import MNN
 import numpy as np
 import programs as p
 from in_onnx import FEATURES, model_of
-from serving import Array, Compiled, Refused, serve
+from serving import Array, Compiled, Refused, claim_output, serve
+
+claim_output()  # both packages print what the processor has
+
+import _tools
+import MNN
 
 TYPES = {"float32": MNN.Halide_Type_Float, "int32": MNN.Halide_Type_Int, "bool": MNN.Halide_Type_Int}
 
