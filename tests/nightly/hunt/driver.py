@@ -126,7 +126,7 @@ class Worker:
         return {"crashed": f"exit {process.returncode}"}
 
     def _answer(self, seconds: float) -> dict[str, Any] | None:
-        """One line; None where there is none in time, nothing where the process is at its end."""
+        """One line; None where there is none in time, nothing where the process is at its end or says something else."""
         assert self._process is not None
         stream: IO[str] | None = self._process.stdout
         assert stream is not None
@@ -135,7 +135,10 @@ class Worker:
             if not selector.select(seconds):
                 return None
         line = stream.readline()
-        return json.loads(line) if line.endswith("\n") else {}
+        try:
+            return json.loads(line) if line.endswith("\n") else {}
+        except ValueError:
+            return {}
 
     def close(self) -> None:
         """End the process."""

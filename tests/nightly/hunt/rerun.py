@@ -40,7 +40,7 @@ SECONDS = 900.0
 
 PROJECTS = {
     "executorch": "executorch", "iree": "iree", "litert": "tflite", "openvino": "openvino", "tflm": "tflite",
-    "tinygrad": "tinygrad", "tvm": "tvm", "vela": "tflite", "xla": "jax",
+    "tinygrad": "tinygrad", "tract": "tract", "tvm": "tvm", "vela": "tflite", "xla": "jax",
 }  # fmt: skip
 """The environment of each project. The name of a program begins with its project."""
 

@@ -22,8 +22,9 @@ import traceback
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import programs as p
@@ -61,14 +62,24 @@ def flat(outputs: Sequence[Sequence[Any]] | None) -> list[list[list[float]]] | N
     return [[np.asarray(each).astype(np.float64).ravel().tolist() for each in one] for one in outputs]
 
 
+@cache
+def claim_output() -> TextIO:
+    """Return the standard output. What is printed there from now on goes to standard error.
+
+    Call it before the import of a package that prints something.
+    """
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return out
+
+
 def serve(planner: str, version: str, run: Run, features: Iterable[str] = p.FEATURES,
           variants: Sequence[str] = ("default",), share: float = 1.0) -> None:  # fmt: skip
     """Answer lines until there are none. A `Refused` is an answer; any other exception is one too, as `failed`.
 
     A line says whether the program is to be run; where it does not, a `share` of all programs is.
     """
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    out = claim_output()
 
     def say(what: dict[str, Any]) -> None:
         out.write(json.dumps(what) + "\n")
