@@ -27,6 +27,11 @@ MOVED = {
 }
 """Pages that do not stand in `spec/` under their own name."""
 
+HOW_TO = ("index.md", "tour.md", "tutorials/", "in-their-ci.md", "printing-a-plan.md")
+"""Pages that a search finds first: they tell how to do a thing."""
+RECORDS = ("decisions.md", "findings-archive.md", "reports/", "changes.md", "tests.md", "lemmas.md")
+"""Pages that a search finds last: they record what was decided and found."""
+
 QUOTED = re.compile(r"^ *(```|~~~).*?^ *\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()[^)\s#:]+(?=[)#])")
 
@@ -35,7 +40,7 @@ def api() -> str:
     """The reference of `import tmmu`, an entry for each public name but the version."""
     names = [name for name in tmmu.__all__ if not name.startswith("_")]
     entries = (f"::: {getattr(tmmu, name).__module__}.{name}\n" for name in sorted(names, key=str.lower))
-    head = "What `import tmmu` has, from its docstrings; [the library](library.md) states what its user may rely on."
+    head = "Look up what `import tmmu` has; [the library](library.md) states what its user may rely on."
     return "\n".join(["# API\n", f"{head}\n", *entries])
 
 
@@ -79,7 +84,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
-    """See `relinked`."""
+    """See `relinked`; and rank the page in the search."""
+    name = page.file.src_uri
+    page.meta["search"] = {"boost": 8 if name.startswith(HOW_TO) else 0.25 if name.startswith(RECORDS) else 1}
     return relinked(markdown, page.file.src_uri)
 
 

@@ -77,6 +77,31 @@ def test_the_site_is_searched_from_a_folder_and_fetches_nothing(checkout: Path) 
     assert errors == []
 
 
+def test_no_link_leaves_the_site_but_those_that_a_page_states(checkout: Path) -> None:
+    """The theme adds none; what is left are reports in other projects, which are sources of ours."""
+    stated = "".join(page.read_text() for page in checkout.rglob("*.md"))
+    for page in (checkout / "site").rglob("*.html"):
+        for link in re.findall(r'(?:src|href)="(https?:[^"]+)"', page.read_text()):
+            assert f"]({link})" in stated, f"{link} in {page}"
+
+
+@pytest.mark.parametrize(("words", "page"), [("operator", "operator"), ("planner", "your-planner"),
+                                             ("lifetimes", "plan-by-hand")])  # fmt: skip
+def test_a_search_finds_the_how_to_before_the_reference(words: str, page: str, checkout: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.goto((checkout / "site/tmmu.html").as_uri())
+        field = tab.locator(".md-search__input").first
+        field.click()
+        field.press_sequentially(words, delay=20)
+        link = tab.locator(".md-search-result__item a").first.get_attribute("href")
+        browser.close()
+    assert f"tutorials/{page}.html" in link
+
+
 def test_a_link_that_leads_nowhere_fails_the_build(checkout: Path) -> None:
     page = checkout / "spec/changes.md"
     text = page.read_text()

@@ -28,6 +28,8 @@ NAMED_MODULE = re.compile(r"`(tla/\w+/\w+\.tla)`")
 HEAD = """\
 # Every lemma, with its mutants and its tests
 
+Look up a lemma, and what shows that it is not empty.
+
 **Verdicts rest on {verdicts} lemmas**, which are proved when they are first needed. **{others} more are about
 algorithms and systems**: no verdict rests on them.
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
@@ -17,6 +19,19 @@ PAGES = [
 ]
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?[^)]*\)")
 FENCE = re.compile(r"^ *(```|~~~).*?^ *\1", re.MULTILINE | re.DOTALL)
+
+
+VERB = re.compile(
+    "Add|Call|Check|Find|Go|Have|Keep|Learn|Let|Look|Plan|Print|Prove|Put|Recompute|Report|Run|Search|See|Send|Test|Turn|"
+    "Use|Verify|Write"
+)
+"""Words with which a page may begin."""
+
+
+def find_first_word(text: str) -> str:
+    """The first word behind the heading of a page, "" for a heading or a fence there."""
+    found = re.match(r"#[^\n]*\n+(\w+)", text)
+    return found[1] if found else ""
 
 
 def anchors(text: str) -> set[str]:
@@ -47,6 +62,23 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     pages = {page.relative_to(ROOT / "spec").as_posix() for page in (ROOT / "spec").rglob("*.md")}
     assert pages - set(menu) == {"README.md"}
     assert sorted(set(menu)) == sorted(menu)
+
+
+def test_a_page_begins_with_what_its_reader_can_do() -> None:
+    """The pages of the site; a report to another project begins as that project wants it."""
+    of_site = ("spec", "tutorials", ".github", "tla", "lemmas", "tests", ROOT.name)
+    pages = [page for page in PAGES if page.parent.name in of_site and page.stem != "ISSUE_TEMPLATE"]
+    assert len(pages) > 40
+    words = {page: find_first_word(page.read_text()) for page in pages}
+    assert {page: word for page, word in words.items() if not VERB.fullmatch(word)} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["# A\n\n`tmmu report` draws a plan.\n", "# A\n\n## B\n\nFind it.\n", "# A\n\n```\nx\n```\n", ""]
+)
+def test_a_page_that_begins_otherwise_is_noticed(text: str) -> None:
+    assert not VERB.fullmatch(find_first_word(text))
+    assert VERB.fullmatch(find_first_word("# A\n\nFind it.\n"))
 
 
 def test_links_are_found_and_dead_ones_told(tmp_path: Path) -> None:

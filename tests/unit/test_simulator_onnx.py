@@ -315,6 +315,19 @@ def test_elements_are_gathered_along_axes_of_every_length(shape: tuple[int, ...]
         assert made[at] == data[tuple(source)]
 
 
+@pytest.mark.parametrize("axes", [(5,), (2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("op", ["GlobalMaxPool", "GlobalAveragePool"])
+def test_a_global_pool_takes_every_axis_but_two(op: str, axes: tuple[int, ...]) -> None:
+    """onnx's own kernel of the maximum takes two axes, and the mean is right. spec: SIM5.1"""
+    data = np.random.Generator(np.random.Philox(1)).random((2, 3, *axes), np.float32)
+    result = ((2, 3, *(1 for _ in axes)), "float32")
+    node, opset = helper.make_node(op, ["x"], ["y"]), helper.make_opsetid("", 18)
+    [made] = NodeKernel("g", node, [opset], [(data.shape, "float32")], [result]).run([data])
+    for at in np.ndindex(2, 3):
+        wanted = max(data[at].flat) if op == "GlobalMaxPool" else sum(map(float, data[at].flat)) / data[at].size
+        assert float(made[at].item()) == pytest.approx(float(wanted))
+
+
 def test_a_kernel_that_fails_or_is_missing_names_its_node(tmp_path: Path) -> None:
     """spec: SIM6.1"""
     gather = model_of("main (float[4] x, int64[1] i) => (float[1] y) { y = Gather (x, i) }")

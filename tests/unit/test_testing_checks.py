@@ -379,3 +379,17 @@ def test_a_checker_has_a_score_by_obligation() -> None:
 def test_buffers_are_written_as_minimalloc_reads_them() -> None:
     b = testing.TimedBuffer("b", 2, 6, 8, 4, ((3, 4),), 16)
     assert write_csv([b]) == "id,lower,upper,size,alignment,gaps,offset\nb,2,7,8,4,3-5,16\n"
+
+
+def test_each_problem_is_reported_once_tried() -> None:
+    """spec: C5.1"""
+    found: list[tuple[str, int, int]] = []
+
+    def report(phase: str, done: int = 0, total: int = 0) -> None:
+        found.append((phase, done, total))
+
+    with testing.running(testing.ExampleRun(5, 1, None, report)):
+        testing.check_planner(side_by_side, testing.buffers(), without=AGAIN)
+    assert found
+    assert all((phase, total) == ("problems", 5) and done <= 5 for phase, done, total in found)
+    assert [done for _, done, _ in found] == sorted(done for _, done, _ in found)

@@ -17,6 +17,7 @@ from tmmu.core import folders
 from tmmu.core.extras import require_package
 from tmmu.core.flags import MemorySize, OnceCommand, format_examples, gather_options
 from tmmu.core.output import print_lines
+from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
     from tmmu.testing.programs import BatchProgram, ProgramPlanner
@@ -153,7 +154,10 @@ def check_planner(command: tuple[str, ...], drawn: Drawn, spoken: Spoken, chosen
     program = spoken.program(command)
     planner = Planner(program, shlex.join(command), takes_capacity=program.takes_capacity)
     try:
-        with running(ExampleRun(chosen.examples, chosen.seed, Path(chosen.folder))):
+        with (
+            progress(planner.name) as doing,
+            running(ExampleRun(chosen.examples, chosen.seed, Path(chosen.folder), doing)),
+        ):
             figures = check(
                 planner, drawn.strategy(), capacity=chosen.capacity, granularity=chosen.granularity, also=chosen.also,
                 without=chosen.without,

@@ -15,6 +15,7 @@ from tmmu.core.bindings import describe_runtime
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import OnceCommand, format_examples, model_file
 from tmmu.core.output import format_json, format_kib, print_lines, print_text
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 from tmmu.tasks.training import TrainingOptions
 
@@ -62,23 +63,27 @@ def compare(
     found: dict[str, list[ComparisonRow]] = {}
     measured: list[memory_pools.MemoryStatistics] = []
     figures: dict[str, RuntimeFigures | None] = {}
-    for model in models:
-        try:
-            asked = task(model, bindings, training, PlanOptions(order=order), arenas)
-            for layout in ("pools",) if memory_stats else LAYOUTS:
-                if layout == "hashed" and address_token is None:
-                    continue
-                token = address_token if layout == "hashed" else None
-                one = replace(asked, options=replace(asked.options, layout=layout, address_token=token))
-                made = one.planned(asked.graph).plan
-                one.check(made)
-                found.setdefault(model, []).extend(rows(made))
-                measured += [memory_pools.MemoryStatistics.of(made)] if memory_stats else []
-            if asked.given.bindings.runtime is not None and not memory_stats:
-                figures[model] = runtime_figures.measure(model, asked.given)
-        except TmmuError as error:
-            error.in_file(model)
-            raise
+    layouts = ["pools"] if memory_stats else [one for one in LAYOUTS if one != "hashed" or address_token is not None]
+    total = len(models) * len(layouts)
+    with progress(models[0] if len(models) == 1 else f"{len(models)} models") as doing:
+        for number, model in enumerate(models):
+            try:
+                doing("planning", number * len(layouts), total)
+                asked = task(model, bindings, training, PlanOptions(order=order), arenas)
+                for done, layout in enumerate(layouts, number * len(layouts)):
+                    doing("planning", done, total)
+                    token = address_token if layout == "hashed" else None
+                    one = replace(asked, options=replace(asked.options, layout=layout, address_token=token))
+                    made = one.planned(asked.graph).plan
+                    one.check(made)
+                    found.setdefault(model, []).extend(rows(made))
+                    measured += [memory_pools.MemoryStatistics.of(made)] if memory_stats else []
+                if asked.given.bindings.runtime is not None and not memory_stats:
+                    doing("running onnxruntime")
+                    figures[model] = runtime_figures.measure(model, asked.given)
+            except TmmuError as error:
+                error.in_file(model)
+                raise
     if memory_stats:
         if style == "json":
             print_text(format_json(list(map(memory_pools.record, measured))))

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from tmmu.cli import options
 from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import print_lines
+from tmmu.core.progress import progress
 
 
 def _completed(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -72,8 +73,10 @@ def example(
     if name is None or output is None:
         raise click.UsageError("name an example and give -o FILE; `tmmu example --list` prints the names")
     try:
-        for written in examples.write(name, output, seed, file_type, _conversion(name, seed, bits)):
-            print_lines(f"wrote {written}")
+        with progress(name) as doing:
+            doing("writing")
+            for written in examples.write(name, output, seed, file_type, _conversion(name, seed, bits)):
+                print_lines(f"wrote {written}")
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     return 0

@@ -15,6 +15,7 @@ from tmmu.cli.units import seconds
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import count_noun, format_json, format_size, print_lines, print_text
+from tmmu.core.progress import progress
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.runtime.events import EventLog
@@ -77,10 +78,11 @@ def open_execution(
     Its trace and ledger are written when it is there, and also if it could not be made.
     """
     trace, ledger = Trace(), Ledger()
+    records = RunRecords(ledger=ledger, trace=trace, journal=files.journal, events=log, hash_contents=files.contents)
     try:
-        execution = make(
-            RunRecords(ledger=ledger, trace=trace, journal=files.journal, events=log, hash_contents=files.contents)
-        )
+        with progress(name) as doing:
+            doing("mapping and zeroing arenas")
+            execution = make(records)
     except TmmuError as error:
         error.in_file(name)
         if files.trace is not None and trace.records:

@@ -11,6 +11,7 @@ from tmmu.cli import options
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import File, MemorySize, OnceCommand, binding_option, format_examples, parse_sizes
 from tmmu.core.output import print_lines, suggest_names
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import EFFORT_END
 
 if TYPE_CHECKING:
@@ -80,11 +81,15 @@ def export(
         return _buffers(opened, output, alignment or 1, effort, capacity)
     if capacity is not None:
         raise click.UsageError("--capacity goes with the kind minimalloc")
-    found = tflite.plan_offline(opened, alignment or 16, effort or 0)
-    stated = read_through_gate(BY_KIND[kind], Source(output, found.data, capacity=found.footprint, dims=opened.dims))
-    assert isinstance(stated, StatedPlan)  # the reader works accesses out
-    assert stated.reading is not None
-    _refuse_any(violations(Subject(stated, None, frozenset(stated.reading.donated))))
+    with progress(source) as doing:
+        doing("planning")
+        found = tflite.plan_offline(opened, alignment or 16, effort or 0)
+        doing("proving")
+        written = Source(output, found.data, capacity=found.footprint, dims=opened.dims)
+        stated = read_through_gate(BY_KIND[kind], written)
+        assert isinstance(stated, StatedPlan)  # the reader works accesses out
+        assert stated.reading is not None
+        _refuse_any(violations(Subject(stated, None, frozenset(stated.reading.donated))))
     canonical.write_atomically(output, found.data)
     print_lines(
         f"wrote {output}: {found.placed} of {found.tensors} tensors in {found.footprint} bytes, "
@@ -105,7 +110,8 @@ def _buffers(opened: Source, output: str, alignment: int, effort: int | None, ca
     from tmmu.plans.gate import StatedBuffers
 
     try:
-        with until_interrupted(effort is not None) as stopped:
+        with progress(opened.name) as doing, until_interrupted(effort is not None) as stopped:
+            doing("planning")
             found = minimalloc.place_buffers(opened, alignment, effort, capacity, stopped)
     except TmmuError as error:
         error.in_file(opened.name)

@@ -10,6 +10,7 @@ from tmmu.cli import options
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Files, Listing, MemorySize, OnceCommand, format_examples
 from tmmu.core.output import print_lines, suggest_names
+from tmmu.core.progress import progress
 
 
 @click.command(
@@ -52,7 +53,9 @@ def import_(kind: str, source: Listing, output: str, capacity: int | None) -> in
         which = f"{len(found)} files of {form.title}, {list_names(found)}" if found else f"no file of {form.title}"
         raise click.UsageError(f"SRC has {which}: name one file")
     try:
-        stated = read_through_gate(form, Source.opened(found[0], capacity))
+        with progress(found[0]) as doing:
+            doing("reading")
+            stated = read_through_gate(form, Source.opened(found[0], capacity))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except OSError as error:

@@ -23,6 +23,7 @@ from tmmu.core.flags import (
     plan_file,
 )
 from tmmu.core.output import print_lines
+from tmmu.core.progress import Doing, progress, report_nothing
 
 if TYPE_CHECKING:
     from tmmu.plans.replan import ReplanRecord
@@ -83,7 +84,8 @@ def replan(
     shape = convert_to_units(old, parse_sizes("--dim", dim))
     if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
-    made, change = replan_for(plan, old, model, shape, asked)
+    with progress(model) as doing:
+        made, change = replan_for(plan, old, model, shape, asked, doing)
     if change is None:
         print_lines(f"{plan} holds for this shape: nothing to do")
         return 0
@@ -107,6 +109,7 @@ def replan_for(
     model: str,
     shape: Mapping[str, int],
     asked: ReplanOptions,
+    doing: Doing = report_nothing,
 ) -> tuple[Plan, ReplanRecord | None]:
     """Return the plan for an iteration with `shape`, checked, and the record of the change.
 
@@ -142,17 +145,20 @@ def replan_for(
     except TmmuError as error:
         error.in_file(name)
         raise
+    doing("reading")
     loaded, resolved = load_resolved(model, bindings)
     try:
         check_sizes(resolved)
         graph = prepare_graph(
             loaded, old.origin.mode, arena_configurations(old), asked.budget, old.configuration.policy
         )
+        doing("planning")
         made, change = policies.replan(
             old, graph, shape, chosen, t=asked.iteration, address_token=asked.address_token
         )  # fmt: skip
         if asked.budget is not None:
             check_budget(made, asked.budget)
+        doing("checking")
         check(made, graph, is_ir=kind.is_ir(model))
     except TmmuError as error:
         error.in_file(model)

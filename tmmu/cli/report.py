@@ -15,6 +15,7 @@ from tmmu.cli import options
 from tmmu.core.extras import require_package
 from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file, plan_or_set
 from tmmu.core.output import STANDARD, escape_line, print_lines
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
 
 KINDS = {
@@ -85,7 +86,9 @@ def report(
         if verdict:
             try:
                 asked = Options(model=model, bindings=Bindings(donated=donate))
-                lines = [escape_line(line) for line in verdict_text.lines(judge(plan, stated, asked))]
+                with progress(plan) as doing:
+                    judged = judge(plan, stated, asked, doing)
+                lines = [escape_line(line) for line in verdict_text.lines(judged)]
             except Disagreement as error:
                 raise click.UsageError(escape_line(str(error))) from error
         drawn, lanes = [(title, maps, step_names(stated.plan))], [find_lanes(stated.plan)]
@@ -93,11 +96,15 @@ def report(
             other = plan_formats.load_any(compare).plan
             drawn.append((escape_line(os.path.basename(compare)), arena_maps(other), step_names(other)))
             lanes.append(find_lanes(other))
-        data = page(title, lines, drawn, lanes=lanes).encode()
+        with progress(plan) as doing:
+            doing("drawing")
+            data = page(title, lines, drawn, lanes=lanes).encode()
     elif kind in ("png", "svg", "pdf"):
         from tmmu.report.image import image
 
-        data = image(title, maps, kind)
+        with progress(plan) as doing:
+            doing("drawing")
+            data = image(title, maps, kind)
     elif kind == "perfetto":
         data = records.perfetto(maps, step_names(stated.plan))
     elif kind == "c":

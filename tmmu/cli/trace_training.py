@@ -22,6 +22,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.core.flags import OnceCommand, format_examples
 from tmmu.core.output import STANDARD, count_noun, print_lines
+from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Model, Phase, Role
 
 
@@ -51,11 +52,14 @@ def _command(framework: str, returns: str) -> click.Command:
         from tmmu.ir import files
 
         try:
-            with _explained(loud), _importing_from_here():
+            with progress(callable_) as doing, _explained(loud), _importing_from_here():
+                doing(f"loading {framework}")
                 tracer = importlib.import_module(f"tmmu.importers.{framework}")
                 importlib.import_module(framework)
+                doing("tracing")
                 traced = tracer.trace(_found(module, name), name.replace("_", "-"))
-            model = convert(traced)
+                doing("converting")
+                model = convert(traced)
         except TmmuError as error:
             raise error.in_file(callable_) from error.__cause__
         files.save(model, target)

@@ -96,12 +96,15 @@ class TmmuError(Exception):
         The error, as the middle of a sentence.
     file, place, fix
         The file, the place in it (a node, a tensor, a key, an offset) and a remedy for the user.
-    construct
-        The kind of construct that the reader of a file does not know; empty for every other error.
     operator
         The operator that failed, by its name in the documents.
     diagnostics
         Further fields of the error record.
+
+    Attributes
+    ----------
+    construct
+        The kind of construct that the reader of a file does not know; empty for every other error.
     """
 
     def __init__(

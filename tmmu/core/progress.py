@@ -42,7 +42,7 @@ def report_nothing(phase: str, done: int = 0, total: int = 0) -> None:
 def format_duration(seconds: float) -> str:
     """Format a time span.
 
-    >>> clock(5.2), clock(65), clock(3700)
+    >>> format_duration(5.2), format_duration(65), format_duration(3700)
     ('0:05', '1:05', '1:01:40')
     """
     minutes, rest = divmod(int(seconds), 60)

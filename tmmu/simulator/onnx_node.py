@@ -34,6 +34,16 @@ class GatherElements(OpRun):
         return (np.take_along_axis(data[near], within, axis),)
 
 
+class GlobalMaxPool(OpRun):
+    """GlobalMaxPool as specified: onnx's own kernel takes the maximum over two axes, however many there are."""
+
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        """Take the maximum over all axes but the first two."""
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
 class KernelFailed(TmmuError):
     """A kernel cannot compute on the operands that it was given."""
 
@@ -120,7 +130,7 @@ class NodeKernel:
 
     def load(self, model: onnx.ModelProto) -> None:
         """Prepare to compute the node's model; may raise any exception if there is no kernel."""
-        self.evaluator = ReferenceEvaluator(model, new_ops=[GatherElements])
+        self.evaluator = ReferenceEvaluator(model, new_ops=[GatherElements, GlobalMaxPool])
 
     def compute(self, operands: Sequence[Array]) -> list[Array]:
         """Compute the produced results; may raise any exception if that fails."""

@@ -12,6 +12,7 @@ spec: TP2.1, TP3.1, TP3.5
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Collection
@@ -135,8 +136,10 @@ def find_failure(
     and then does not, the failure is `deterministic`.
     """
     last: list[PropertyFailure] = []
+    tried = itertools.count()
 
     def test(value: Any) -> None:
+        run.report("problems", min(next(tried), run.examples), run.examples)
         failure = examine(problem_of(value))
         if failure is not None:
             last[:] = [failure]

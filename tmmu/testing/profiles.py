@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tmmu.core.progress import Doing, report_nothing
+
 PROFILES = {"fast": 60, "ci": 600, "nightly": 10_000}
 """The examples of each property. Of a planner that takes no time, `fast` is done in 10 s and `ci` in 2 min."""
 FOLDER = "plan-regressions"
@@ -20,6 +22,8 @@ class ExampleRun:
     examples: int = 100
     seed: int = 0
     folder: Path | None = Path(FOLDER)
+    report: Doing = report_nothing
+    """Notified of each problem."""
 
 
 _runs = [ExampleRun()]
