@@ -48,7 +48,7 @@ def test_an_append_is_there_wherever_its_process_is_killed_or_a_call_fails(tmp_p
         with VectorStore(tmp_path / "before" / "S", MasterKey(SECRET)) as store:
             store.append(numbered(0, already))
     ahead = set()
-    for left in faults.explore(appends, tmp_path, kinds=("kill", "error")):
+    for left in faults.explore(appends, tmp_path, kinds=("kill", "error", "short")):
         told = max([already, *map(int, re.findall(r"^\d+$", left.ended.output, re.MULTILINE))])
         if not (left.folder / "S").exists():
             assert told == 0, left.fault

@@ -13,7 +13,7 @@
 (* was ever sealed under the key in the place of another, and cuts the     *)
 (* file, but cannot write where the anchor is.                             *)
 (*                                                                         *)
-(* What is told to be durable is there after a loss of power. That an old  *)
+(* What is reported as durable is there after a loss of power. That an old *)
 (* end is refused holds from the anchor on that is durable.                *)
 (* spec: MN10.1, MN10.2, MN10.3, MN10.9, MN10.10                           *)
 (***************************************************************************)
@@ -30,14 +30,14 @@ VARIABLES sealed,   \* every record that was ever sealed
           anchor,   \* the anchor that every process reads
           kept,     \* the one that is durable
           truth,    \* the vectors of the log, as they were given
-          told,     \* how many of them were told to be durable
+          reported, \* how many of them were reported as durable
           index,    \* the openings of the records, as the process has them
           opening,  \* the number of this opening, or of the last
           phase,    \* "down", "open" or "refused"
           crashes,  \* crashes so far
           attacks   \* changes so far
 
-vars == <<sealed, disk, durable, anchor, kept, truth, told, index, opening, phase, crashes, attacks>>
+vars == <<sealed, disk, durable, anchor, kept, truth, reported, index, opening, phase, crashes, attacks>>
 
 Numbers == 1..Most
 Openings == 1..(Crashes + 1)
@@ -49,7 +49,7 @@ TypeOK == /\ \A r \in sealed : r.opening \in Openings /\ r.number \in Numbers /\
           /\ anchor.records \in 0..Most
           /\ kept.records \in 0..Most
           /\ Len(truth) \in 0..Most
-          /\ told \in 0..Most
+          /\ reported \in 0..Most
           /\ \A i \in DOMAIN index : index[i] \in Openings
           /\ opening \in 0..(Crashes + 1)
           /\ phase \in {"down", "open", "refused"}
@@ -62,7 +62,7 @@ Init == /\ sealed = {}
         /\ anchor = NoAnchor
         /\ kept = NoAnchor
         /\ truth = <<>>
-        /\ told = 0
+        /\ reported = 0
         /\ index = <<>>
         /\ opening = 0
         /\ phase = "down"
@@ -101,7 +101,7 @@ Open == /\ phase = "down"
                 /\ truth' = [i \in 1..Last |-> IF i <= anchor.records THEN truth[i] ELSE disk[i].vector]
            ELSE /\ phase' = "refused"
                 /\ UNCHANGED <<opening, index, disk, durable, kept, truth>>
-        /\ UNCHANGED <<sealed, anchor, told, crashes, attacks>>
+        /\ UNCHANGED <<sealed, anchor, reported, crashes, attacks>>
 
 -----------------------------------------------------------------------------
 (* Adding a record. *)
@@ -113,30 +113,30 @@ Add(vector) ==
        IN  sealed' = sealed \cup {new} /\ disk' = Append(disk, new)
     /\ index' = Append(index, opening)
     /\ truth' = Append(truth, vector)
-    /\ UNCHANGED <<durable, anchor, kept, told, opening, phase, crashes, attacks>>
+    /\ UNCHANGED <<durable, anchor, kept, reported, opening, phase, crashes, attacks>>
 
 SyncLog == /\ phase = "open"
            /\ durable < Len(index)
            /\ durable' = Len(index)
-           /\ UNCHANGED <<sealed, disk, anchor, kept, truth, told, index, opening, phase, crashes, attacks>>
+           /\ UNCHANGED <<sealed, disk, anchor, kept, truth, reported, index, opening, phase, crashes, attacks>>
 
 (* The anchor is written over, in place. *)
 Overwrite == /\ phase = "open"
              /\ anchor.records < durable
              /\ anchor' = [records |-> durable, opening |-> index[durable]]
-             /\ UNCHANGED <<sealed, disk, durable, kept, truth, told, index, opening, phase, crashes, attacks>>
+             /\ UNCHANGED <<sealed, disk, durable, kept, truth, reported, index, opening, phase, crashes, attacks>>
 
-(* It is told that the records are durable. *)
-Tell == /\ phase = "open"
-        /\ told < anchor.records
-        /\ told' = anchor.records
-        /\ UNCHANGED <<sealed, disk, durable, anchor, kept, truth, index, opening, phase, crashes, attacks>>
+(* The records are reported as durable. *)
+Report == /\ phase = "open"
+          /\ reported < anchor.records
+          /\ reported' = anchor.records
+          /\ UNCHANGED <<sealed, disk, durable, anchor, kept, truth, index, opening, phase, crashes, attacks>>
 
 (* The anchor is synced, with every so many records. *)
 SyncAnchor == /\ phase = "open"
               /\ kept # anchor
               /\ kept' = anchor
-              /\ UNCHANGED <<sealed, disk, durable, anchor, truth, told, index, opening, phase, crashes, attacks>>
+              /\ UNCHANGED <<sealed, disk, durable, anchor, truth, reported, index, opening, phase, crashes, attacks>>
 
 -----------------------------------------------------------------------------
 (* Reading a record: only that one is looked at, and any but the one of its place is refused. *)
@@ -159,7 +159,7 @@ Crash(left, hasAnchor) ==
     /\ durable' = 0
     /\ index' = <<>>
     /\ phase' = "down"
-    /\ UNCHANGED <<sealed, truth, told, opening, attacks>>
+    /\ UNCHANGED <<sealed, truth, reported, opening, attacks>>
 
 (* An attacker puts any record in the place of another, also while the log is open, *)
 Attack(i, r) == /\ attacks < Attacks
@@ -167,7 +167,7 @@ Attack(i, r) == /\ attacks < Attacks
                 /\ disk[i] # r
                 /\ disk' = [disk EXCEPT ![i] = r]
                 /\ attacks' = attacks + 1
-                /\ UNCHANGED <<sealed, durable, anchor, kept, truth, told, index, opening, phase, crashes>>
+                /\ UNCHANGED <<sealed, durable, anchor, kept, truth, reported, index, opening, phase, crashes>>
 
 (* or cuts the file. *)
 Cut(left) == /\ phase = "down"
@@ -175,9 +175,9 @@ Cut(left) == /\ phase = "down"
              /\ left < Len(disk)
              /\ disk' = SubSeq(disk, 1, left)
              /\ attacks' = attacks + 1
-             /\ UNCHANGED <<sealed, durable, anchor, kept, truth, told, index, opening, phase, crashes>>
+             /\ UNCHANGED <<sealed, durable, anchor, kept, truth, reported, index, opening, phase, crashes>>
 
-Next == \/ Open \/ SyncLog \/ Overwrite \/ Tell \/ SyncAnchor
+Next == \/ Open \/ SyncLog \/ Overwrite \/ Report \/ SyncAnchor
         \/ \E vector \in Vectors : Add(vector)
         \/ \E left \in 0..Most, hasAnchor \in BOOLEAN : Crash(left, hasAnchor)
         \/ \E i \in Numbers, r \in sealed : Attack(i, r)
@@ -194,18 +194,18 @@ OneRecordAPlace == \A r, s \in sealed : r.opening = s.opening /\ r.number = s.nu
 (* A log that only crashes have touched is never refused, *)
 OnlyChangedIsRefused == phase = "refused" => attacks > 0
 
-(* and has what was told to be durable. *)
-ToldIsThere == phase = "open" /\ attacks = 0 => told <= Len(truth)
+(* and has what was reported as durable. *)
+ReportedIsThere == phase = "open" /\ attacks = 0 => reported <= Len(truth)
 
 (* What a get returns is what was added under its number. *)
 GetIsTrue == \A i \in Answers : disk[i].vector = truth[i]
 
-THEOREM Spec => [](TypeOK /\ OneRecordAPlace /\ OnlyChangedIsRefused /\ ToldIsThere /\ GetIsTrue)
+THEOREM Spec => [](TypeOK /\ OneRecordAPlace /\ OnlyChangedIsRefused /\ ReportedIsThere /\ GetIsTrue)
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)
 
 NeverRefused == phase # "refused"
 EveryGetAnswers == Answers = DOMAIN index
-ToldIsAnchored == told <= kept.records
+ReportedIsAnchored == reported <= kept.records
 =============================================================================
