@@ -1,10 +1,11 @@
 """A thousand kills of the commands of a store, and vectors of more bytes than the commands may have memory.
 
-spec: MN8.3, MN8.4, MN8.10, MN5.16
+spec: MN8.3, MN8.4, MN8.10, MN5.16, MN10.9
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support import faults
 from tests.support.effort import share
 from tests.support.killed_puts import COMMAND, ENVIRONMENT, KilledStore, Sealed
+from tests.support.sealed_logs import SECRET
+from tests.support.stored_vectors import got
+from tests.support.writers import appends, numbered
+from tmmu.mnemosyne import VectorStore
 from tmmu.mnemosyne.keys import MasterKey
 
 KILLS = share(1000)
@@ -31,6 +37,30 @@ def test_a_thousand_kills_leave_what_was_acknowledged(tmp_path: Path) -> None:
         sealed |= store.sealed
     assert len(ended) == KILLS
     assert ended.count("killed") > KILLS // 3
+
+
+@pytest.mark.skipif(not faults.CAN_WATCH, reason=faults.WHY_NOT)  # it watches calls
+@pytest.mark.parametrize("already", [0, 3])
+def test_an_append_is_there_wherever_its_process_is_killed_or_a_call_fails(tmp_path: Path, already: int) -> None:
+    """By number and in the whole, and the next process goes on from there. spec: MN10.9, MN10.10, MN8.4"""
+    (tmp_path / "before").mkdir()
+    if already:
+        with VectorStore(tmp_path / "before" / "S", MasterKey(SECRET)) as store:
+            store.append(numbered(0, already))
+    ahead = set()
+    for left in faults.explore(appends, tmp_path, kinds=("kill", "error", "short")):
+        told = max([already, *map(int, re.findall(r"^\d+$", left.ended.output, re.MULTILINE))])
+        if not (left.folder / "S").exists():
+            assert told == 0, left.fault
+            continue
+        with VectorStore(left.folder / "S", MasterKey(SECRET)) as store:
+            count = len(store)
+            assert count >= told, left.fault
+            assert np.array_equal(store[:], numbered(0, count)) if count else told == 0, left.fault
+            ahead.add(count - told)
+            store.append(numbered(count, 2))
+        assert np.array_equal(got(VectorStore(left.folder / "S", MasterKey(SECRET)))[0], numbered(0, count + 2))
+    assert ahead >= {0, 1, 3}
 
 
 MEASURED = """

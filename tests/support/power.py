@@ -95,7 +95,8 @@ def after_the_loss(before: Remains, done: list[tuple[str, int, bytes]], choose: 
     """What a loss after `done` leaves of what was on the disk `before`."""
     log, is_named = bytearray(before.log or b""), before.log is not None
     anchor, acknowledged = before.anchor, before.acknowledged
-    renamed, over, is_renamed = before.anchor, [], False  # the new anchor, what was written over it, is it unsynced?
+    renamed, is_renamed = before.anchor, False  # the anchor that took the name last, and whether that is not synced
+    over: list[bytes | None] = []  # what was written over it since it was synced
     pending: list[tuple[str, int, bytes]] = []
     older: bytes | None = None  # the log whose name the folder has, where another took it that was not synced
     for each in done:

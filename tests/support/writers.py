@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tests.support import sealed_logs
 from tests.support.text_models import text_model
+from tmmu.mnemosyne import VectorStore
+from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.sealed_log import SealedLog
 from tmmu.planner import plan_memory
 from tmmu.plans.sections import Plan
@@ -64,3 +69,20 @@ def seals() -> int:
                 if token:
                     print(log.sync(), flush=True)
     return 0
+
+
+def appends() -> int:
+    """Append vectors to a store in two openings, some of them in one commit. Print how many are durable."""
+    for _ in range(2):
+        with VectorStore("S", MasterKey(sealed_logs.SECRET)) as store:
+            for number in range(4):
+                count = store.append(numbered(len(store), 1 + number % 2), commit=number != 1)
+                if number != 1:
+                    print(count, flush=True)
+                assert (store.get(count - 1) == numbered(count - 1, 1)).all()
+    return 0
+
+
+def numbered(first: int, count: int) -> NDArray[np.uint16]:
+    """Vectors of their numbers."""
+    return np.repeat(np.arange(first, first + count, dtype=np.uint16)[:, None], 8, 1)

@@ -72,7 +72,8 @@ MAY_LEAVE_OUT = {
     "tmmu/testing/plugin.py",
     "tests/nightly/test_fuzz.py", "tests/nightly/test_hunt.py", "tests/nightly/test_other_planners.py",
     "tests/integration/test_faults.py", "tests/integration/test_runtime_crashes.py",
-    "tests/integration/test_mnemosyne_crashes.py", "tests/nightly/test_every_fault.py",
+    "tests/integration/test_mnemosyne_crashes.py", "tests/nightly/test_mnemosyne_kills.py",
+    "tests/nightly/test_every_fault.py",
     "tests/nightly/test_ranges.py", "tests/nightly/test_wheel.py", "tests/support/tools.py",
     "tests/nightly/test_masked_tools.py",
 }  # fmt: skip

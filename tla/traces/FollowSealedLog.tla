@@ -19,8 +19,8 @@ EXTENDS SealedLog
 
 VARIABLES bytes,  \* the bytes of the file
           ends,   \* where it could end: pairs of records and bytes
-          aside   \* what has become of a new anchor: "none", "written", "synced", "over" (in place of the old one); or of
-                  \* the log: "replaced"
+          aside   \* what has become of a new anchor: "none", "written", "synced", "over" (in place); or of the
+                  \* log: "replaced"
 
 layout == <<bytes, ends, aside>>
 state == <<vars, layout>>
@@ -85,7 +85,8 @@ Follow(e) ==
     \/ /\ e.action = "Keep" /\ aside = "none" /\ OfAnchor(e) /\ renamed.records = e.records
        /\ SyncFolder
        /\ UNCHANGED layout
-    \/ /\ e.action = "Renamed" /\ aside \in {"synced", "over"} /\ Rename /\ renamed'.records = e.records /\ aside' = "none"
+    \/ /\ e.action = "Renamed" /\ aside \in {"synced", "over"}
+       /\ Rename /\ renamed'.records = e.records /\ aside' = "none"
        /\ UNCHANGED <<bytes, ends>>
     \/ e.action = "SyncFolder" /\ (SyncFolder \/ (named /\ anchor = renamed /\ UNCHANGED vars)) /\ UNCHANGED layout
     \/ e.action = "AcknowledgeNext" /\ Acknowledge /\ UNCHANGED layout

@@ -53,11 +53,13 @@ def overwrite(path: str, statement: bytes) -> None:
     """Write a statement over the only one at `path`, without a sync: every process reads it from then on.
 
     All of it is in one sector, so that after a loss of power the file has this statement or one that was there before.
-    Raises OSError.
+    A process that is killed leaves one of both, as no system ends it within a page that it writes. Raises OSError.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        os.pwrite(descriptor, statement, 0)
+        written = 0
+        while written < len(statement):
+            written += os.pwrite(descriptor, statement[written:], written)
     finally:
         os.close(descriptor)
 

@@ -43,13 +43,14 @@ class MasterKey(_Secret):
     Every way to create or read one first raises MISSING_PACKAGE if the package that seals is not installed.
     """
 
-    __slots__ = ()
+    __slots__ = ("_coding",)
 
     def __init__(self, secret: bytes) -> None:
         require_package("cryptography", SEALING, "mnemosyne")
         if not isinstance(secret, bytes) or len(secret) != BYTES:
             raise InvalidKey("expected 32 bytes", None, "make one with MasterKey.create")
         super().__init__(secret)
+        self._coding = b"", _Secret(b"")  # the last salt of an authentication code, and what was derived from it
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> MasterKey:
@@ -105,7 +106,9 @@ class MasterKey(_Secret):
 
     def code(self, salt: bytes, message: bytes) -> bytes:
         """Return the authentication code (HMAC-SHA256) of an anchor; `salt` is the first salt of its log."""
-        return hmac.digest(_derive(self._bytes, salt, b"tmmu mnemosyne anchor 1"), message, "sha256")
+        if salt != self._coding[0]:
+            self._coding = salt, _Secret(_derive(self._bytes, salt, b"tmmu mnemosyne anchor 1"))
+        return hmac.digest(self._coding[1]._bytes, message, "sha256")
 
 
 class SegmentKey(_Secret):

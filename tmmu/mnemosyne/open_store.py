@@ -92,9 +92,9 @@ class OpenStore:
         if token_id is not None:
             if index is not None:
                 raise TypeError("expected an index or a token id, got both")
-            return self._get(self._find_token(token_id))
+            return self.get_one(self._find_token(token_id))
         if isinstance(index, int):
-            return self._get(index)
+            return self.get_one(index)
         if index is None:
             raise TypeError("expected an index or a token id, got neither")
         count = self._blocks.found().vectors
@@ -107,7 +107,7 @@ class OpenStore:
         layout = self.layout
         rows = np.empty((len(wanted), layout.width), _returned(layout))
         for at, each in enumerate(wanted):
-            rows[at] = self._get(int(each))
+            rows[at] = self.get_one(int(each))
         return rows
 
     def iterate(self) -> Iterator[NDArray[Any]]:
@@ -184,14 +184,18 @@ class OpenStore:
             raise InvalidLog("nothing was put into it", self.path, "record 0")
         return layout
 
-    def _get(self, index: int) -> NDArray[Any]:
+    def get_one(self, index: int) -> NDArray[Any]:
+        """Return one vector; see `VectorStore.get`."""
         extent = self._extent
         if extent is None or not extent.first <= index < extent.end:
             extent = self._find(index)
             if index < 0:
                 index += self._blocks.found().vectors
         block, place = divmod(index - extent.first, extent.block)
-        data, vectors = self._read(extent, block)
+        data = self._records.read(
+            extent.salt, extent.number + block, extent.offset + block * extent.step,
+            extent.length if block != extent.last else extent.last_length,
+        )  # fmt: skip
         if extent.is_plain and data.startswith(extent.head):  # lossless, neither compressed nor with ids
             width, kind = self._width, self._patterns
             rows = np.frombuffer(data, kind, (place + 1) * width, HEAD.size)
@@ -199,6 +203,7 @@ class OpenStore:
                 return rows.view(self._given).copy()
             summed: NDArray[Any] = np.add.reduce(rows.reshape(place + 1, width), 0, kind)
             return summed.view(self._given)
+        vectors = extent.block if block != extent.last else extent.last_vectors
         found: NDArray[Any] = self._decode(data, vectors, index - place)[place]
         return found
 

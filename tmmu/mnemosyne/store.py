@@ -99,7 +99,10 @@ class VectorStore:
         that have them are read and decrypted. Raises `InvalidVectors` if there is no such vector; `NotAuthentic` and
         `LogTruncated` if a record that is read is not the one that was written there. spec: MN10.2, MN10.7, MN10.8
         """
-        return self._opened().get(index, token_id)
+        opened = self._open_store or self._opened()
+        if token_id is None and type(index) is int:
+            return opened.get_one(index)
+        return opened.get(index, token_id)
 
     def append(
         self, rows: NDArray[Any], token_ids: Sequence[int] | NDArray[Any] | None = None, *, commit: bool = True
