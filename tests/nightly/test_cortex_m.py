@@ -24,7 +24,7 @@ from tmmu.cli.entry import run as tmmu
 
 BOARD = Path(__file__).parents[1] / "support/cortex_m"
 CPU = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
-FLAGS = (*WARNINGS, "-O2", "-ffp-contract=off")
+FLAGS = (*WARNINGS, "-O2", "-ffp-contract=off", "-DTMMU_SEPARATE_ROUNDING")
 QEMU = ("qemu-system-arm", "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none")
 MISSING = [tool for tool in ("gcc", "arm-none-eabi-gcc", "qemu-system-arm") if shutil.which(tool) is None]
 

@@ -210,8 +210,11 @@ def products(r: Random) -> Iterator[NodeTest]:
         c = None if r.random() < 0.3 else a(r, r.choice(((m, n), (1, n), (m, 1), (n,), (1,), ())), dtype)
         settings = {"transA": across, "transB": down, "alpha": r.choice((1.0, 0.5)), "beta": r.choice((1.0, 2.0))}
         yield NodeTest("Gemm", [left, right, c] if c is not None else [left, right], settings)
+        m, k, n = r.randint(1, 9), r.randint(1, 6), r.choice((1, 16, 21, 32))
+        left, right = a(r, (k, m) if across else (m, k), dtype), a(r, (n, k) if down else (k, n), dtype)
+        yield NodeTest("Gemm", [left, right], settings, stored=frozenset({1} if r.random() < 0.7 else ()))
     for _ in range(3):
-        m, k, n = (r.randint(1, 5) for _ in range(3))
+        m, k, n = r.randint(1, 9), r.randint(1, 5), r.choice((1, 3, 5, 16, 19))
         batch, dtype = dims(r, 0, 2), r.choice((np.float32, np.float64, np.int32))
         left, right = [*narrower(r, batch), m, k], [*batch, k, n]
         if r.random() < 0.2:
@@ -244,6 +247,9 @@ def windows(r: Random) -> Iterator[NodeTest]:
         w = a(r, (groups * filters, channels, *window["kernel_shape"]), dtype)
         bias = [a(r, (groups * filters,), dtype)] if r.random() < 0.5 else []
         yield NodeTest("Conv", [x, w, *bias], {**window, "group": groups})
+        many = groups * r.choice((3, 16, 19, 33))  # blocks of 16, and what is left
+        w = a(r, (many, channels, *window["kernel_shape"]), dtype)
+        yield NodeTest("Conv", [x, w], {**window, "group": groups}, stored=frozenset({1}))
         w = a(r, (groups * channels, filters, *window["kernel_shape"]), dtype)
         if "auto_pad" not in window:
             window["output_padding"] = [r.randint(0, stride - 1) for stride in window["strides"]]
@@ -370,6 +376,12 @@ def of_bytes(r: Random) -> Iterator[NodeTest]:
         operands = [x, scale(), zero(one), w, scale(each), zero(two, each), scale(None, 0.2), zero(three)]
         bias = [a(r, (groups * filters,), np.int32, -999, 999)] if r.random() < 0.5 else []
         yield NodeTest("QLinearConv", [*operands, *bias], {**window, "group": groups})
+        groups, channels, filters = r.choice(((1, 40, 65), (2, 3, 4), (1, 1, 3)))
+        window = sliding(r, 2)
+        x = a(r, (1, groups * channels, r.randint(6, 9), r.randint(6, 9)), one, -128, 255 if one is np.uint8 else 127)
+        w = a(r, (groups * filters, channels, *window["kernel_shape"]), two, -128, 255 if two is np.uint8 else 127)
+        operands = [x, scale(), zero(one), w, scale(), np.zeros((), two), scale(None, 0.2), zero(three)]
+        yield NodeTest("QLinearConv", operands, {**window, "group": groups}, stored=frozenset({3, 5}))
         yield NodeTest("ConvInteger", [x, w, zero(one)], {**window, "group": groups})
         m, k, n = (r.randint(1, 5) for _ in range(3))
         left, right = a(r, (2, m, k), one, -128, 127), a(r, (k, n), two, -128, 127)

@@ -1,9 +1,12 @@
 """The texts of the C: literals that are the values, files, calls in lines, and functions that are needed alone.
 
-spec: MC4.1, MC4.2, MC4.5, MC5.1, MC5.2
+spec: MC4.1, MC4.2, MC4.5, MC4.10, MC5.1, MC5.2, MC5.4
 """
 
 from __future__ import annotations
+
+import subprocess
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +15,10 @@ import pytest
 from tmmu.mico import weights
 from tmmu.mico.kernels import calls_of
 from tmmu.mico.kernels.functions import TEMPLATES, kernels, text_of
-from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand
+from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand, StoredWeight
+from tmmu.mico.kernels.products import pack_columns, pack_filters
+from tmmu.mico.names import PLAIN
+from tmmu.mico.source import kernels_header, kernels_source
 from tmmu.mico.weights import Constant, Constants
 
 
@@ -68,6 +74,56 @@ def test_equal_constants_are_stored_once() -> None:
     assert held.literal(np.array([1, 2])) == one
     assert held.literal(np.array([1, 2], np.int32)) != one
     assert held.add("w", (2,), "float32", lambda: np.ones(2)) == held.add("w", (2,), "float32", lambda: np.ones(2))
+
+
+@pytest.mark.parametrize("by_content", [False, True])
+def test_a_weight_is_stored_once_for_each_order(by_content: bool) -> None:
+    """spec: MC5.4"""
+    held, array = Constants(by_content=by_content), np.arange(6, dtype=np.float32)
+    weight = StoredWeight("w", lambda: array)
+    backwards = held.pack(weight, "backwards", np.flip)
+    assert held.pack(weight, "backwards", np.flip) == backwards
+    rolled = held.pack(weight, "rolled", lambda given: np.roll(given, 1))
+    assert len({backwards, rolled, held.add("w", (6,), "float32", lambda: array)}) == 3
+    assert held.all[backwards].read().tolist() == [5, 4, 3, 2, 1, 0]
+    assert (held.pack(StoredWeight("v", lambda: array), "backwards", np.flip) == backwards) == by_content
+    other = held.pack(StoredWeight("w", lambda: array + 1), "backwards", np.flip)
+    assert (other != backwards) == by_content, "a set may have two weights of one name"
+
+
+@pytest.mark.parametrize("filters", [1, 15, 16, 17, 40])
+def test_packed_weights_are_the_same_elements(filters: int) -> None:
+    """spec: MC5.4"""
+    weight = np.arange(2 * filters * 6).reshape(2 * filters, 3, 2)
+    packed = pack_filters(weight, 2)
+    assert sorted(packed.tolist()) == list(range(weight.size))
+    block = packed[filters * 6 : filters * 6 + 6 * min(16, filters)].reshape(6, -1)
+    np.testing.assert_array_equal(block, weight[filters : filters + 16].reshape(-1, 6).T, "the second group's first")
+    matrix = np.arange(5 * filters).reshape(5, filters)
+    packed = pack_columns(matrix, transposed=False)
+    np.testing.assert_array_equal(packed, pack_columns(matrix.T, transposed=True))
+    np.testing.assert_array_equal(packed[: 5 * min(16, filters)].reshape(5, -1), matrix[:, :16])
+    assert sorted(packed.tolist()) == list(range(matrix.size))
+
+
+FRAMES = {
+    ("conv_packed", "float32"): 4096, ("gemm", "float32"): 4096, ("mat_mul", "float32"): 4096,
+    ("qlinear_conv_gathered", "int8", "int8", "int8"): 4096, ("conv_packed", "float64"): 8192,
+    ("gemm", "float64"): 8192, ("mat_mul", "float64"): 8192,
+}  # fmt: skip
+
+
+def test_kernels_have_small_frames(tmp_path: Path) -> None:
+    """spec: MC4.10"""
+    for most in (4096, 8192):
+        calls = [KernelCall(name[0], name[1:], ()) for name, bytes_ in FRAMES.items() if bytes_ == most]
+        declared, defined = kernels(calls)
+        (tmp_path / "kernels.h").write_text(kernels_header(declared, PLAIN))
+        (tmp_path / "kernels.c").write_text(kernels_source(defined, PLAIN))
+        for limit, fits in ((most, True), (most // 8, False)):
+            command = ["gcc", "-std=c99", "-O3", "-Werror", f"-Wframe-larger-than={limit}", "-c", "kernels.c"]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert (done.returncode == 0) == fits, done.stderr
 
 
 def test_a_function_is_written_once_for_its_types_with_what_it_uses() -> None:
