@@ -395,8 +395,74 @@ def of_bytes(r: Random) -> Iterator[NodeTest]:
         yield NodeTest("com.microsoft.QLinearAdd", [*operands, *[zero(one)] * r.randint(0, 1)])
 
 
+def placements(r: Random) -> Iterator[NodeTest]:
+    """Indices in range, from either end; images that grow and shrink."""
+    random = np.random.default_rng(r.getrandbits(32))
+    for reduction in ("none", "add", "mul", "max", "min"):
+        shape, dtype = [r.randint(1, 4) for _ in range(3)], r.choice((np.float32, np.float64, np.int32, np.int64))
+        count, depth = r.randint(1, 4), r.randint(1, 3)
+        data = a(r, shape, dtype, -5, 5)
+        rows = np.stack([random.integers(-dim, dim, count) for dim in shape[:depth]], axis=-1)
+        updates = a(r, [count, *shape[depth:]], dtype, -5, 5)
+        yield NodeTest("ScatterND", [data, rows, updates], {"reduction": reduction})
+        axis = r.randint(-3, 2)
+        within = [r.randint(1, dim) for dim in shape]
+        along = random.integers(-shape[axis], shape[axis], within).astype(r.choice((np.int32, np.int64)))
+        settings = {"axis": axis, "reduction": reduction}
+        yield NodeTest("ScatterElements", [data, along, a(r, within, dtype, -5, 5)], settings)
+    for batches in (0, 1):
+        shape = [r.randint(1, 3) for _ in range(4)]
+        depth = r.randint(1, 4 - batches)
+        rows = np.stack([random.integers(-dim, dim, [*shape[:batches], 2]) for dim in shape[batches:][:depth]], axis=-1)
+        yield NodeTest("GatherND", [a(r, shape, r.choice(FLOATS)), rows], {"batch_dims": batches})
+    for dtype in (np.float32, np.int64):
+        shape, axis = dims(r, 1, 3), -1
+        x = a(r, shape, dtype, -3, 3)
+        k = np.array([r.randint(1, shape[axis])])
+        settings = {"axis": axis, "largest": r.randint(0, 1)}
+        yield NodeTest("TopK", [x, k], settings, results=2, stored=frozenset({1}))
+    modes = ("half_pixel", "half_pixel_symmetric", "asymmetric", "align_corners", "pytorch_half_pixel")
+    for mode in ("nearest", "linear", "cubic"):
+        x = a(r, (1, 2, r.randint(2, 5), r.randint(2, 5)), np.float32)
+        settings = {"mode": mode, "coordinate_transformation_mode": r.choice(modes)}
+        if mode == "nearest":
+            settings["nearest_mode"] = r.choice(("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
+        to = np.array([1, 2, r.randint(1, 9), r.randint(1, 9)])
+        yield NodeTest("Resize", [x, None, None, to], settings, stored=frozenset({3}))
+        by = np.array([2.0, r.choice((0.5, 1.5, 3.0))], np.float32)
+        if settings["coordinate_transformation_mode"] == "align_corners":  # the evaluator has lengths with fractions
+            settings = {**settings, "coordinate_transformation_mode": "asymmetric"}
+        yield NodeTest("Resize", [x, None, by], {**settings, "axes": [2, 3]}, stored=frozenset({2}))
+
+
+RECURRENT = {"LSTM": 4, "GRU": 3, "RNN": 1}
+"""The gates of a unit."""
+
+
+def recurrences(r: Random) -> Iterator[NodeTest]:
+    for op, gates in RECURRENT.items():
+        for direction in ("forward", "reverse", "bidirectional"):
+            steps, batch, inputs, hidden, ways = (r.randint(1, 3) for _ in range(5))
+            ways = 2 if direction == "bidirectional" else 1
+            dtype = r.choice((np.float32, np.float64))
+            weights = (a(r, (ways, gates * hidden, size), dtype) for size in (inputs, hidden))
+            operands = [a(r, (steps, batch, inputs), dtype), *weights]
+            bias = a(r, (ways, 2 * gates * hidden), dtype) if r.random() < 0.7 else None
+            state = a(r, (ways, batch, hidden), dtype) if r.random() < 0.7 else None
+            operands += [bias, None, state]
+            settings: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
+            if op == "GRU":
+                settings["linear_before_reset"] = r.randint(0, 1)
+            if op == "LSTM":
+                operands.append(None if state is None else a(r, (ways, batch, hidden), dtype))
+                operands += [a(r, (ways, 3 * hidden), dtype)] if r.random() < 0.5 else []
+            while operands[-1] is None:
+                operands.pop()
+            yield NodeTest(op, operands, settings, results=3 if op == "LSTM" else 2)
+
+
 FAMILIES: tuple[Callable[[Random], Iterator[NodeTest]], ...] = (
-    functions, of_two, of_many, casts, views, products, windows, rows, moves, of_bytes,
+    functions, of_two, of_many, casts, views, products, windows, rows, moves, of_bytes, placements, recurrences,
 )  # fmt: skip
 
 
@@ -431,7 +497,8 @@ def model_of(cases: Sequence[NodeTest], opset: int = 24) -> tuple[onnx.ModelProt
 def evaluated(case: NodeTest) -> list[Tensor] | None:
     """The results of a case by the reference evaluator, None where the node is no right one or the evaluator fails.
 
-    The evaluator fails at a ConvTranspose of several groups: it is given the groups one after the other. And it pads
+    The evaluator runs recurrent networks forward only, so those of other directions are given to it in parts.
+    It fails at a ConvTranspose of several groups: it is given the groups one after the other. And it pads
     pools otherwise than onnxruntime where SAME_LOWER is stated: that convolutions have alone.
     """
     groups = case.attributes.get("group", 1)
@@ -444,6 +511,8 @@ def evaluated(case: NodeTest) -> list[Tensor] | None:
             for operands in zip(*parts, strict=True)
         ]
         return None if None in made else [np.concatenate([each[0] for each in made if each is not None], axis=1)]
+    if case.attributes.get("direction", "forward") in ("reverse", "bidirectional"):
+        return _evaluated_backward(case)
     model, inputs = model_of([case])
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
@@ -457,6 +526,22 @@ def evaluated(case: NodeTest) -> list[Tensor] | None:
         if known and [dim.dim_value for dim in kind.shape.dim] != list(result.shape):
             return None
     return found
+
+
+def _evaluated_backward(case: NodeTest) -> list[Tensor] | None:
+    """The results of a recurrent network, a direction at a time: the evaluator runs one forward."""
+    found = []
+    ways = 2 if case.attributes["direction"] == "bidirectional" else 1
+    for way in range(ways):
+        backward, x, *others = way == ways - 1, *case.operands
+        assert x is not None
+        parts = [None if each is None else each[way : way + 1] for each in others]
+        settings = {**case.attributes, "direction": "forward"}
+        results = evaluated(case._replace(operands=[x[::-1] if backward else x, *parts], attributes=settings))
+        if results is None:
+            return None
+        found.append([results[0][::-1] if backward else results[0], *results[1:]])
+    return [np.concatenate(parts, axis=0 if k else 1) for k, parts in enumerate(zip(*found, strict=True))]
 
 
 @cache

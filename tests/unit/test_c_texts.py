@@ -150,6 +150,7 @@ def node(op: str, *operands: Operand | None, results: int = 1, version: int = 18
 
 
 X, B = Operand("x", (2, 3), "float32"), Operand("b", (2, 3), "bool")
+PLACES, W, S = Operand("i", (2,), "int64"), Operand("w", (1, 1), "float32"), Operand("s", (1, 1, 1), "float32")
 
 
 def test_a_view_is_not_written_where_it_lies_at_its_operand() -> None:
@@ -180,6 +181,21 @@ def test_nothing_is_computed_for_results_without_elements() -> None:
         (node("LayerNormalization", X, Operand("s", (1,), "float32")), "broadcast to 3"),
         (node("MaxPool", Operand("x", (1, 1, 4, 4), "float32"), results=2, storage_order=1), "columns"),
         (node("DequantizeLinear", Operand("x", (2,), "int8"), Operand("s", (2,), "float32"), block_size=1), "blocks"),
+        (node("ScatterND", X, PLACES, X, reduction="mean"), "reduction mean"),
+        (node("TopK", Operand("x", (2, 0), "float32"), PLACES), "no elements"),
+        (node("Resize", X, antialias=1), "antialias"),
+        (node("Resize", X, keep_aspect_ratio_policy="not_larger"), "ratio"),
+        (node("Resize", Operand("x", (0, 3), "float32")), "no elements"),
+        (node("Resize", X, None, Operand("s", (2,), "float32")), "scales are computed"),
+        (node("Resize", W, coordinate_transformation_mode="tf_crop_and_resize"), "coordinates"),
+        (node("Resize", W, mode="area"), "mode area"),
+        (node("Resize", Operand("w", (1, 1), "int8"), mode="linear"), "no kernel for int8"),
+        (node("LSTM", S, W, W, results=2), "Y_c"),
+        (node("GRU", S, W, W), "Y_h"),
+        (node("GRU", S, W, W, layout=1), "layout"),
+        (node("RNN", S, W, W, activations=[b"Relu"]), "activations Relu"),
+        (node("RNN", S, W, W, None, PLACES), "several lengths"),
+        (node("RNN", Operand("s", (0, 1, 1), "float32"), W, W), "no steps"),
     ],
 )  # fmt: skip
 def test_what_has_no_kernel_is_refused_with_a_reason(case: NodeCall, words: str) -> None:
@@ -193,5 +209,7 @@ def test_attributes_of_old_operators_are_read() -> None:
     assert softmax.arguments[2:] == ("2", "12", "1")
     (clip,) = calls_of(node("Clip", X, version=6, min=0.0, max=6.0))
     assert clip.arguments[3:] == ("literal[0.0]", "literal[6.0]")
+    (pixels,) = calls_of(node("Resize", W, Operand("s", (2,), "float32", lambda: np.float32([2, 3])), version=10))
+    assert pixels.arguments[-1] == "literal[0, 0, 0, 0, 0]"
     (cut,) = calls_of(node("Slice", Operand("x", (4, 3), "float32"), version=9, starts=[1], ends=[3], axes=[0]))
     assert cut.arguments[2] == "3"
