@@ -55,7 +55,7 @@ if __name__ == "__main__":
     orders()
     plan_sets()
     print("\nC of a plan, gcc -O2, one thread")
-    mico.main()
+    mico.main([])
     foundry.sessions()
     print("\npage replacement")
     replacement.main([])

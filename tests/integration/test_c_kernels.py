@@ -1,6 +1,6 @@
 """Every C kernel computes what the operator is defined to: random nodes of the whole table in one program.
 
-The oracle is onnx's reference evaluator. spec: MC4.1 to MC4.3, MC4.6 to MC4.9
+The oracle is onnx's reference evaluator. spec: MC4.1 to MC4.3, MC4.6 to MC4.9, MC4.12, MC4.13
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """C of plans: it computes what the model computes, in just the plan's memory, and is written of proved plans alone.
 
-spec: MC1.1 to MC1.8, MC2.1 to MC2.6, MC3.1 to MC3.8, MC4.4, MC4.5, MC5.1 to MC5.3
+spec: MC1.1 to MC1.8, MC2.1 to MC2.6, MC3.1 to MC3.8, MC4.4, MC4.5, MC4.11, MC5.1 to MC5.3
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tests.support.tools import require_program
 from tmmu.cli.entry import run as tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.examples import mico
+from tmmu.examples.graph import OnnxGraph
 from tmmu.mico import CodeOptions, PlanNotProved, generate
 from tmmu.plans import file, metrics
 from tmmu.plans.sections import Plan, amend_plan
@@ -169,7 +170,9 @@ def test_a_storage_that_is_put_over_a_live_one_shows(layout: str, folder: Path, 
         )
     )[:-1]:  # fmt: skip
         one, other = int(t.storage[reads[0]]), int(t.storage[writes[0]])
-        if not name.startswith(("/Conv", "/Gemm")):
+        if (
+            not name.startswith(("/Conv", "/Gemm")) or name == "/Gemm_2"
+        ):  # one block of 10: all is read before it is written
             continue
         moved = list(offset)
         moved[other] = offset[one]
@@ -178,7 +181,20 @@ def test_a_storage_that_is_put_over_a_live_one_shows(layout: str, folder: Path, 
         found = np.frombuffer((made.folder / "outputs").read_bytes(), np.float32)
         assert done.returncode != 0 or abs(found - right).max() > 1e-3, name
         tried += 1
-    assert tried == 5
+    assert tried == 4
+
+
+def test_sums_are_rounded_as_the_processor_does_it_or_twice(folder: Path, tmp_path: Path) -> None:
+    """A processor whose library states that it multiplies and adds in one instruction is imitated. spec: MC4.11"""
+    path = saved("mlp", folder)
+    made = CProgram(planned(path), path, tmp_path / "c")
+    inputs = drawn_inputs(onnx.load(path))
+    found = []
+    for flags in ([], ["-DFP_FAST_FMAF=1"], ["-DFP_FAST_FMAF=1", "-DTMMU_SEPARATE_ROUNDING"]):
+        built = made.build(compilers(WARNINGS)[0], ("-std=c99", "-O2", "-ffp-contract=off", *flags))
+        assert made.execute(built, inputs).returncode == 0
+        found.append((made.folder / "outputs").read_bytes())
+    assert found[0] == found[2] != found[1]
 
 
 def _with_offsets(plan: Plan, offsets: list[int]) -> Plan:
@@ -251,6 +267,31 @@ def test_the_program_refuses_inputs_of_another_length(folder: Path, tmp_path: Pa
         assert (done.returncode, done.stderr) == (1, "inputs: is not as long as the inputs are together\n")
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
+
+
+def test_the_program_takes_a_file_for_each_input(tmp_path: Path) -> None:
+    """spec: MC2.7"""
+    graph = OnnxGraph("two")
+    one, two = graph.input('a="1', (2,)), graph.input('a="1=b', (3,))
+    graph.node("Concat", one, two, axis=0, result="y")
+    graph.output("y", (5,))
+    path = tmp_path / "two.onnx"
+    onnx.save(graph.model(), path)
+    made = CProgram(planned(path), path, tmp_path / "c")
+    program = made.build(compilers()[0])
+    np.arange(2, dtype=np.float32).tofile(tmp_path / "one")
+    np.arange(2, 5, dtype=np.float32).tofile(tmp_path / "two")
+    first, second = ("--input", 'a="1=one'), ("--input", 'a="1=b=two')
+
+    def run(*arguments: str) -> int:
+        return subprocess.run([program, *arguments], cwd=tmp_path, check=False, capture_output=True).returncode
+
+    assert run(*second, *first, "y") == 0
+    assert np.fromfile(tmp_path / "y", np.float32).tolist() == [0, 1, 2, 3, 4]
+    assert run(*first, *first, "z") == run(*first, "--input", "c=two", "z") == 1
+    assert run(*first, "--input", 'a="1=b=one', "z") == run(*first, "--input", 'a="1=b=absent', "z") == 1
+    assert run(*first, "z") == run(*first, "--output", 'a="1=b=two', "z") == 2
+    assert not (tmp_path / "z").exists()
 
 
 def test_names_of_a_model_are_no_c(tmp_path: Path) -> None:

@@ -210,8 +210,11 @@ def products(r: Random) -> Iterator[NodeTest]:
         c = None if r.random() < 0.3 else a(r, r.choice(((m, n), (1, n), (m, 1), (n,), (1,), ())), dtype)
         settings = {"transA": across, "transB": down, "alpha": r.choice((1.0, 0.5)), "beta": r.choice((1.0, 2.0))}
         yield NodeTest("Gemm", [left, right, c] if c is not None else [left, right], settings)
+        m, k, n = r.randint(1, 9), r.randint(1, 6), r.choice((1, 16, 21, 32))
+        left, right = a(r, (k, m) if across else (m, k), dtype), a(r, (n, k) if down else (k, n), dtype)
+        yield NodeTest("Gemm", [left, right], settings, stored=frozenset({1} if r.random() < 0.7 else ()))
     for _ in range(3):
-        m, k, n = (r.randint(1, 5) for _ in range(3))
+        m, k, n = r.randint(1, 9), r.randint(1, 5), r.choice((1, 3, 5, 16, 19))
         batch, dtype = dims(r, 0, 2), r.choice((np.float32, np.float64, np.int32))
         left, right = [*narrower(r, batch), m, k], [*batch, k, n]
         if r.random() < 0.2:
@@ -244,6 +247,9 @@ def windows(r: Random) -> Iterator[NodeTest]:
         w = a(r, (groups * filters, channels, *window["kernel_shape"]), dtype)
         bias = [a(r, (groups * filters,), dtype)] if r.random() < 0.5 else []
         yield NodeTest("Conv", [x, w, *bias], {**window, "group": groups})
+        many = groups * r.choice((3, 16, 19, 33))  # blocks of 16, and what is left
+        w = a(r, (many, channels, *window["kernel_shape"]), dtype)
+        yield NodeTest("Conv", [x, w], {**window, "group": groups}, stored=frozenset({1}))
         w = a(r, (groups * channels, filters, *window["kernel_shape"]), dtype)
         if "auto_pad" not in window:
             window["output_padding"] = [r.randint(0, stride - 1) for stride in window["strides"]]
@@ -370,6 +376,12 @@ def of_bytes(r: Random) -> Iterator[NodeTest]:
         operands = [x, scale(), zero(one), w, scale(each), zero(two, each), scale(None, 0.2), zero(three)]
         bias = [a(r, (groups * filters,), np.int32, -999, 999)] if r.random() < 0.5 else []
         yield NodeTest("QLinearConv", [*operands, *bias], {**window, "group": groups})
+        groups, channels, filters = r.choice(((1, 40, 65), (2, 3, 4), (1, 1, 3)))
+        window = sliding(r, 2)
+        x = a(r, (1, groups * channels, r.randint(6, 9), r.randint(6, 9)), one, -128, 255 if one is np.uint8 else 127)
+        w = a(r, (groups * filters, channels, *window["kernel_shape"]), two, -128, 255 if two is np.uint8 else 127)
+        operands = [x, scale(), zero(one), w, scale(), np.zeros((), two), scale(None, 0.2), zero(three)]
+        yield NodeTest("QLinearConv", operands, {**window, "group": groups}, stored=frozenset({3, 5}))
         yield NodeTest("ConvInteger", [x, w, zero(one)], {**window, "group": groups})
         m, k, n = (r.randint(1, 5) for _ in range(3))
         left, right = a(r, (2, m, k), one, -128, 127), a(r, (k, n), two, -128, 127)
@@ -383,8 +395,74 @@ def of_bytes(r: Random) -> Iterator[NodeTest]:
         yield NodeTest("com.microsoft.QLinearAdd", [*operands, *[zero(one)] * r.randint(0, 1)])
 
 
+def placements(r: Random) -> Iterator[NodeTest]:
+    """Indices in range, from either end; images that grow and shrink."""
+    random = np.random.default_rng(r.getrandbits(32))
+    for reduction in ("none", "add", "mul", "max", "min"):
+        shape, dtype = [r.randint(1, 4) for _ in range(3)], r.choice((np.float32, np.float64, np.int32, np.int64))
+        count, depth = r.randint(1, 4), r.randint(1, 3)
+        data = a(r, shape, dtype, -5, 5)
+        rows = np.stack([random.integers(-dim, dim, count) for dim in shape[:depth]], axis=-1)
+        updates = a(r, [count, *shape[depth:]], dtype, -5, 5)
+        yield NodeTest("ScatterND", [data, rows, updates], {"reduction": reduction})
+        axis = r.randint(-3, 2)
+        within = [r.randint(1, dim) for dim in shape]
+        along = random.integers(-shape[axis], shape[axis], within).astype(r.choice((np.int32, np.int64)))
+        settings = {"axis": axis, "reduction": reduction}
+        yield NodeTest("ScatterElements", [data, along, a(r, within, dtype, -5, 5)], settings)
+    for batches in (0, 1):
+        shape = [r.randint(1, 3) for _ in range(4)]
+        depth = r.randint(1, 4 - batches)
+        rows = np.stack([random.integers(-dim, dim, [*shape[:batches], 2]) for dim in shape[batches:][:depth]], axis=-1)
+        yield NodeTest("GatherND", [a(r, shape, r.choice(FLOATS)), rows], {"batch_dims": batches})
+    for dtype in (np.float32, np.int64):
+        shape, axis = dims(r, 1, 3), -1
+        x = a(r, shape, dtype, -3, 3)
+        k = np.array([r.randint(1, shape[axis])])
+        settings = {"axis": axis, "largest": r.randint(0, 1)}
+        yield NodeTest("TopK", [x, k], settings, results=2, stored=frozenset({1}))
+    modes = ("half_pixel", "half_pixel_symmetric", "asymmetric", "align_corners", "pytorch_half_pixel")
+    for mode in ("nearest", "linear", "cubic"):
+        x = a(r, (1, 2, r.randint(2, 5), r.randint(2, 5)), np.float32)
+        settings = {"mode": mode, "coordinate_transformation_mode": r.choice(modes)}
+        if mode == "nearest":
+            settings["nearest_mode"] = r.choice(("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
+        to = np.array([1, 2, r.randint(1, 9), r.randint(1, 9)])
+        yield NodeTest("Resize", [x, None, None, to], settings, stored=frozenset({3}))
+        by = np.array([2.0, r.choice((0.5, 1.5, 3.0))], np.float32)
+        if settings["coordinate_transformation_mode"] == "align_corners":  # the evaluator has lengths with fractions
+            settings = {**settings, "coordinate_transformation_mode": "asymmetric"}
+        yield NodeTest("Resize", [x, None, by], {**settings, "axes": [2, 3]}, stored=frozenset({2}))
+
+
+RECURRENT = {"LSTM": 4, "GRU": 3, "RNN": 1}
+"""The gates of a unit."""
+
+
+def recurrences(r: Random) -> Iterator[NodeTest]:
+    for op, gates in RECURRENT.items():
+        for direction in ("forward", "reverse", "bidirectional"):
+            steps, batch, inputs, hidden, ways = (r.randint(1, 3) for _ in range(5))
+            ways = 2 if direction == "bidirectional" else 1
+            dtype = r.choice((np.float32, np.float64))
+            weights = (a(r, (ways, gates * hidden, size), dtype) for size in (inputs, hidden))
+            operands = [a(r, (steps, batch, inputs), dtype), *weights]
+            bias = a(r, (ways, 2 * gates * hidden), dtype) if r.random() < 0.7 else None
+            state = a(r, (ways, batch, hidden), dtype) if r.random() < 0.7 else None
+            operands += [bias, None, state]
+            settings: dict[str, Any] = {"hidden_size": hidden, "direction": direction}
+            if op == "GRU":
+                settings["linear_before_reset"] = r.randint(0, 1)
+            if op == "LSTM":
+                operands.append(None if state is None else a(r, (ways, batch, hidden), dtype))
+                operands += [a(r, (ways, 3 * hidden), dtype)] if r.random() < 0.5 else []
+            while operands[-1] is None:
+                operands.pop()
+            yield NodeTest(op, operands, settings, results=3 if op == "LSTM" else 2)
+
+
 FAMILIES: tuple[Callable[[Random], Iterator[NodeTest]], ...] = (
-    functions, of_two, of_many, casts, views, products, windows, rows, moves, of_bytes,
+    functions, of_two, of_many, casts, views, products, windows, rows, moves, of_bytes, placements, recurrences,
 )  # fmt: skip
 
 
@@ -419,7 +497,8 @@ def model_of(cases: Sequence[NodeTest], opset: int = 24) -> tuple[onnx.ModelProt
 def evaluated(case: NodeTest) -> list[Tensor] | None:
     """The results of a case by the reference evaluator, None where the node is no right one or the evaluator fails.
 
-    The evaluator fails at a ConvTranspose of several groups: it is given the groups one after the other. And it pads
+    The evaluator runs recurrent networks forward only, so those of other directions are given to it in parts.
+    It fails at a ConvTranspose of several groups: it is given the groups one after the other. And it pads
     pools otherwise than onnxruntime where SAME_LOWER is stated: that convolutions have alone.
     """
     groups = case.attributes.get("group", 1)
@@ -432,6 +511,8 @@ def evaluated(case: NodeTest) -> list[Tensor] | None:
             for operands in zip(*parts, strict=True)
         ]
         return None if None in made else [np.concatenate([each[0] for each in made if each is not None], axis=1)]
+    if case.attributes.get("direction", "forward") in ("reverse", "bidirectional"):
+        return _evaluated_backward(case)
     model, inputs = model_of([case])
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
@@ -445,6 +526,22 @@ def evaluated(case: NodeTest) -> list[Tensor] | None:
         if known and [dim.dim_value for dim in kind.shape.dim] != list(result.shape):
             return None
     return found
+
+
+def _evaluated_backward(case: NodeTest) -> list[Tensor] | None:
+    """The results of a recurrent network, a direction at a time: the evaluator runs one forward."""
+    found = []
+    ways = 2 if case.attributes["direction"] == "bidirectional" else 1
+    for way in range(ways):
+        backward, x, *others = way == ways - 1, *case.operands
+        assert x is not None
+        parts = [None if each is None else each[way : way + 1] for each in others]
+        settings = {**case.attributes, "direction": "forward"}
+        results = evaluated(case._replace(operands=[x[::-1] if backward else x, *parts], attributes=settings))
+        if results is None:
+            return None
+        found.append([results[0][::-1] if backward else results[0], *results[1:]])
+    return [np.concatenate(parts, axis=0 if k else 1) for k, parts in enumerate(zip(*found, strict=True))]
 
 
 @cache

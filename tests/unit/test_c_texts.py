@@ -1,9 +1,12 @@
 """The texts of the C: literals that are the values, files, calls in lines, and functions that are needed alone.
 
-spec: MC4.1, MC4.2, MC4.5, MC5.1, MC5.2
+spec: MC4.1, MC4.2, MC4.5, MC4.10, MC5.1, MC5.2, MC5.4
 """
 
 from __future__ import annotations
+
+import subprocess
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +15,10 @@ import pytest
 from tmmu.mico import weights
 from tmmu.mico.kernels import calls_of
 from tmmu.mico.kernels.functions import TEMPLATES, kernels, text_of
-from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand
+from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand, StoredWeight
+from tmmu.mico.kernels.products import pack_columns, pack_filters
+from tmmu.mico.names import PLAIN
+from tmmu.mico.source import kernels_header, kernels_source
 from tmmu.mico.weights import Constant, Constants
 
 
@@ -70,6 +76,56 @@ def test_equal_constants_are_stored_once() -> None:
     assert held.add("w", (2,), "float32", lambda: np.ones(2)) == held.add("w", (2,), "float32", lambda: np.ones(2))
 
 
+@pytest.mark.parametrize("by_content", [False, True])
+def test_a_weight_is_stored_once_for_each_order(by_content: bool) -> None:
+    """spec: MC5.4"""
+    held, array = Constants(by_content=by_content), np.arange(6, dtype=np.float32)
+    weight = StoredWeight("w", lambda: array)
+    backwards = held.pack(weight, "backwards", np.flip)
+    assert held.pack(weight, "backwards", np.flip) == backwards
+    rolled = held.pack(weight, "rolled", lambda given: np.roll(given, 1))
+    assert len({backwards, rolled, held.add("w", (6,), "float32", lambda: array)}) == 3
+    assert held.all[backwards].read().tolist() == [5, 4, 3, 2, 1, 0]
+    assert (held.pack(StoredWeight("v", lambda: array), "backwards", np.flip) == backwards) == by_content
+    other = held.pack(StoredWeight("w", lambda: array + 1), "backwards", np.flip)
+    assert (other != backwards) == by_content, "a set may have two weights of one name"
+
+
+@pytest.mark.parametrize("filters", [1, 15, 16, 17, 40])
+def test_packed_weights_are_the_same_elements(filters: int) -> None:
+    """spec: MC5.4"""
+    weight = np.arange(2 * filters * 6).reshape(2 * filters, 3, 2)
+    packed = pack_filters(weight, 2)
+    assert sorted(packed.tolist()) == list(range(weight.size))
+    block = packed[filters * 6 : filters * 6 + 6 * min(16, filters)].reshape(6, -1)
+    np.testing.assert_array_equal(block, weight[filters : filters + 16].reshape(-1, 6).T, "the second group's first")
+    matrix = np.arange(5 * filters).reshape(5, filters)
+    packed = pack_columns(matrix, transposed=False)
+    np.testing.assert_array_equal(packed, pack_columns(matrix.T, transposed=True))
+    np.testing.assert_array_equal(packed[: 5 * min(16, filters)].reshape(5, -1), matrix[:, :16])
+    assert sorted(packed.tolist()) == list(range(matrix.size))
+
+
+FRAMES = {
+    ("conv_packed", "float32"): 4096, ("gemm", "float32"): 4096, ("mat_mul", "float32"): 4096,
+    ("qlinear_conv_gathered", "int8", "int8", "int8"): 4096, ("conv_packed", "float64"): 8192,
+    ("gemm", "float64"): 8192, ("mat_mul", "float64"): 8192,
+}  # fmt: skip
+
+
+def test_kernels_have_small_frames(tmp_path: Path) -> None:
+    """spec: MC4.10"""
+    for most in (4096, 8192):
+        calls = [KernelCall(name[0], name[1:], ()) for name, bytes_ in FRAMES.items() if bytes_ == most]
+        declared, defined = kernels(calls)
+        (tmp_path / "kernels.h").write_text(kernels_header(declared, PLAIN))
+        (tmp_path / "kernels.c").write_text(kernels_source(defined, PLAIN))
+        for limit, fits in ((most, True), (most // 8, False)):
+            command = ["gcc", "-std=c99", "-O3", "-Werror", f"-Wframe-larger-than={limit}", "-c", "kernels.c"]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert (done.returncode == 0) == fits, done.stderr
+
+
 def test_a_function_is_written_once_for_its_types_with_what_it_uses() -> None:
     calls = [KernelCall("relu", ("float32",), ()), KernelCall("relu", ("float32",), ()), KernelCall("memcpy", (), ())]
     declared, defined = kernels([*calls, KernelCall("relu", ("float16",), ())])
@@ -94,6 +150,7 @@ def node(op: str, *operands: Operand | None, results: int = 1, version: int = 18
 
 
 X, B = Operand("x", (2, 3), "float32"), Operand("b", (2, 3), "bool")
+PLACES, W, S = Operand("i", (2,), "int64"), Operand("w", (1, 1), "float32"), Operand("s", (1, 1, 1), "float32")
 
 
 def test_a_view_is_not_written_where_it_lies_at_its_operand() -> None:
@@ -124,6 +181,21 @@ def test_nothing_is_computed_for_results_without_elements() -> None:
         (node("LayerNormalization", X, Operand("s", (1,), "float32")), "broadcast to 3"),
         (node("MaxPool", Operand("x", (1, 1, 4, 4), "float32"), results=2, storage_order=1), "columns"),
         (node("DequantizeLinear", Operand("x", (2,), "int8"), Operand("s", (2,), "float32"), block_size=1), "blocks"),
+        (node("ScatterND", X, PLACES, X, reduction="mean"), "reduction mean"),
+        (node("TopK", Operand("x", (2, 0), "float32"), PLACES), "no elements"),
+        (node("Resize", X, antialias=1), "antialias"),
+        (node("Resize", X, keep_aspect_ratio_policy="not_larger"), "ratio"),
+        (node("Resize", Operand("x", (0, 3), "float32")), "no elements"),
+        (node("Resize", X, None, Operand("s", (2,), "float32")), "scales are computed"),
+        (node("Resize", W, coordinate_transformation_mode="tf_crop_and_resize"), "coordinates"),
+        (node("Resize", W, mode="area"), "mode area"),
+        (node("Resize", Operand("w", (1, 1), "int8"), mode="linear"), "no kernel for int8"),
+        (node("LSTM", S, W, W, results=2), "Y_c"),
+        (node("GRU", S, W, W), "Y_h"),
+        (node("GRU", S, W, W, layout=1), "layout"),
+        (node("RNN", S, W, W, activations=[b"Relu"]), "activations Relu"),
+        (node("RNN", S, W, W, None, PLACES), "several lengths"),
+        (node("RNN", Operand("s", (0, 1, 1), "float32"), W, W), "no steps"),
     ],
 )  # fmt: skip
 def test_what_has_no_kernel_is_refused_with_a_reason(case: NodeCall, words: str) -> None:
@@ -137,5 +209,7 @@ def test_attributes_of_old_operators_are_read() -> None:
     assert softmax.arguments[2:] == ("2", "12", "1")
     (clip,) = calls_of(node("Clip", X, version=6, min=0.0, max=6.0))
     assert clip.arguments[3:] == ("literal[0.0]", "literal[6.0]")
+    (pixels,) = calls_of(node("Resize", W, Operand("s", (2,), "float32", lambda: np.float32([2, 3])), version=10))
+    assert pixels.arguments[-1] == "literal[0, 0, 0, 0, 0]"
     (cut,) = calls_of(node("Slice", Operand("x", (4, 3), "float32"), version=9, starts=[1], ends=[3], axes=[0]))
     assert cut.arguments[2] == "3"

@@ -70,6 +70,7 @@ def _choose(weights: str, static: bool, caller_memory: bool, name: str, prefix: 
     click.option("--name", default="model", show_default=True, help="What header, source and program are called."),
     click.option("--prefix", default="", help="Begins every name in the C and of its files: models link together."),
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @options.bindings(
     ranges=False,
     dim="A binding that the plan was made with, if the plan does not state it.",
@@ -78,12 +79,15 @@ def _choose(weights: str, static: bool, caller_memory: bool, name: str, prefix: 
     donate="An input that the plan may overwrite: it does not count unless it is named here again.",
     trust_shapes="Use the shapes that the model file states.",
 )
-def codegen(plan: str, models: tuple[str, ...], output: str, chosen: CodeOptions, bindings: Bindings) -> int:
+def codegen(
+    plan: str, models: tuple[str, ...], output: str, chosen: CodeOptions, quiet: bool, bindings: Bindings
+) -> int:
     """Write C99 that runs a model in the memory of its plan.
 
     PLAN, of any layout, is proved against the model first, as verify-plan does. The folder has a struct of the model,
     model_init, model_forward and model_free, the kernels that the model needs, its weights, a program
-    (make; ./model INPUTS OUTPUTS: raw tensors in the order of the graph), a Makefile and a CMakeLists.txt.
+    (make; ./model INPUTS OUTPUTS, a file each with the raw tensors one after the other in the order of the graph; or
+    ./model --input NAME=FILE OUTPUTS, with a file for each input), a Makefile and a CMakeLists.txt.
     model_init_in takes memory of the caller, and model_reset sets state to its initial value.
 
     With --prefix NAME the functions are NAME_init, NAME_forward and so on, the files NAME.h and NAME_kernels.c.
@@ -116,7 +120,8 @@ def codegen(plan: str, models: tuple[str, ...], output: str, chosen: CodeOptions
     except TmmuError as error:
         error.in_file(plan)
         raise
-    print_lines(*(f"wrote {path}" for path in written))
+    if not quiet:
+        print_lines(*(f"wrote {path}" for path in written))
     return 0
 
 

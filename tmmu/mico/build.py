@@ -11,7 +11,7 @@ def makefile(code: ModelCode, has_file: bool) -> str:
     kernels, weights, main = (names.file(each) for each in ("kernels", "weights", "main"))
     rule = f"{weights}.o: {weights}.bin\n" if has_file else ""
     return f"""\
-CFLAGS ?= -O2
+CFLAGS ?= -O3
 OBJECTS = {name}.o {kernels}.o {weights}.o {main}.o
 
 {name}: $(OBJECTS)

@@ -1,6 +1,6 @@
 """The text of `main.c`: a program that runs a model once, or the programs of a set in turn, on raw tensors in files.
 
-spec: MC2.4, MC10.5, MC11.8
+spec: MC2.4, MC2.7, MC10.5, MC11.8
 """
 
 from __future__ import annotations
@@ -28,9 +28,23 @@ def main(code: ModelCode) -> str:
         choices = "".join(_choose(program) for program in code.programs)
         words |= {"what": OF_SET, "string": "\n#include <string.h>", "choices": choices}
         return Template(HEAD + MAIN_OF_SET).substitute(words, calls=calls, given=given)
-    words |= {"what": OF_MODEL, "string": ""} | {"INPUTS": names.macro("INPUTS"), "OUTPUTS": names.macro("OUTPUTS")}
+    inputs = ", ".join(quote(name) for name in code.programs[0].network.inputs) or '""'
+    words |= {"what": OF_MODEL, "string": "\n#include <string.h>", "names": inputs} | {
+        "INPUTS": names.macro("INPUTS"),
+        "OUTPUTS": names.macro("OUTPUTS"),
+    }
     functions = ("forward", "input", "input_bytes", "output", "output_bytes")
     return Template(HEAD + MAIN).substitute(words, **{word: names.function(word) for word in functions})
+
+
+def quote(text: str) -> str:
+    """Return a text as a string literal of C.
+
+    >>> quote('a.b"\\n')
+    '"a.b\\\\042\\\\012"'
+    """
+    plain = (chr(byte) if chr(byte) in PLAIN_CHARACTERS else f"\\{byte:03o}" for byte in text.encode())
+    return f'"{"".join(plain)}"'
 
 
 def _write_array(code: ModelCode, memory: CallerMemory) -> str:
@@ -79,9 +93,12 @@ def _write_program(code: ModelCode, program: ProgramCode) -> str:
     return "\n".join([*lines, "    return right;", "}", ""])
 
 
+PLAIN_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-./:,+()[]")
+"""The characters that have no meaning in a literal."""
+
 OF_MODEL = """\
-Runs the model once: reads the raw little-endian tensors of its inputs from a file, in the order of the graph, and
- * writes its outputs to another."""
+Runs the model once: reads the raw little-endian tensors of its inputs from one file, one after the other in the order
+ * of the graph, or each from a file that --input NAME=FILE names, and writes its outputs to another file."""
 OF_SET = """\
 Runs the programs of a plan set in the order of CALLS, as in a,b,b. One file has the raw little-endian tensors: those
  * that the caller writes before the first call, then for each call its inputs in the order of the graph, except those
@@ -104,41 +121,77 @@ $finish    return 1;
 """
 
 MAIN = """\
-int main(int count, char **arguments)
+/* Reads inputs `first` to `end` from a file, which has exactly their length; 0 if it is read, else the exit code. */
+static int read_inputs(const char *path, size_t first, size_t end)
 {
-    if (count != 3) {
-        fprintf(stderr, "usage: %s INPUTS OUTPUTS\\n", count > 0 ? arguments[0] : "$stem");
-        return 2;
-    }
-    if ($no_memory) {
-        return failed("not enough memory", "$begin");
-    }
-    FILE *file = fopen(arguments[1], "rb");
+    FILE *file = fopen(path, "rb");
     if (file == NULL) {
-        return failed("cannot be opened", arguments[1]);
+        return failed("cannot be opened", path);
     }
-    const size_t inputs = $INPUTS, outputs = $OUTPUTS;
     size_t right = 1;
-    for (size_t k = 0; k < inputs; k++) {
+    for (size_t k = first; k < end; k++) {
         right &= fread($input(&model, k), 1, $input_bytes(k), file) == $input_bytes(k);
     }
     right &= fgetc(file) == EOF;
     right &= !ferror(file);
     fclose(file);
-    if (!right) {
-        return failed("is not as long as the inputs are together", arguments[1]);
+    return right ? 0 : failed("is not as long as the inputs are together", path);
+}
+
+/* Reads the input with the longest name that NAME=FILE begins with, of those that have not been given. */
+static int read_named(const char *argument, bool *given)
+{
+    static const char *const names[] = {$names};
+    size_t found = $INPUTS, most = 0;
+    for (size_t k = 0; k < $INPUTS; k++) {
+        size_t length = strlen(names[k]);
+        if (!given[k] && length >= most && strncmp(argument, names[k], length) == 0 && argument[length] == '=') {
+            found = k;
+            most = length;
+        }
     }
+    given[found] = true;
+    return found < $INPUTS ? read_inputs(argument + most + 1, found, found + 1)
+                           : failed("is not NAME=FILE of an input that is not given yet", argument);
+}
+
+int main(int count, char **arguments)
+{
+    const size_t inputs = $INPUTS, outputs = $OUTPUTS;
+    static bool given[$INPUTS + 1];
+    bool named = count > 3 && (size_t)count == 2 + 2 * inputs;
+    for (int k = 1; named && k < count - 1; k += 2) {
+        named = strcmp(arguments[k], "--input") == 0;
+    }
+    if (count != 3 && !named) {
+        fprintf(stderr, "usage: %s INPUTS OUTPUTS, or --input NAME=FILE for each input and OUTPUTS\\n",
+            count > 0 ? arguments[0] : "$stem");
+        return 2;
+    }
+    if ($no_memory) {
+        return failed("not enough memory", "$begin");
+    }
+    if (!named && read_inputs(arguments[1], 0, inputs) != 0) {
+        return 1;
+    }
+    for (int k = 2; named && k < count - 1; k += 2) {
+        if (read_named(arguments[k], given) != 0) {
+            return 1;
+        }
+    }
+    const char *target = arguments[count - 1];
     $forward(&model);
-    file = fopen(arguments[2], "wb");
+    FILE *file = fopen(target, "wb");
     if (file == NULL) {
-        return failed("cannot be opened", arguments[2]);
+        return failed("cannot be opened", target);
     }
+    size_t right = 1;
     for (size_t k = 0; k < outputs; k++) {
         right &= fwrite($output(&model, k), 1, $output_bytes(k), file) == $output_bytes(k);
     }
     right &= fclose(file) == 0;
     if (!right) {
-        return failed("cannot be written", arguments[2]);
+        return failed("cannot be written", target);
     }
 $finish    return 0;
 }

@@ -16,7 +16,7 @@ from tmmu.mico.blocks import BlockPlace
 from tmmu.mico.code import ProgramCode, StateCode, StepCode
 from tmmu.mico.identifiers import Identifiers
 from tmmu.mico.kernels import TABLE, calls_of
-from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
+from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand, StoredWeight
 from tmmu.mico.network import OnnxNetwork, attributes
 from tmmu.mico.weights import Constant, Constants
 from tmmu.onnx.naming import domain_of
@@ -117,12 +117,14 @@ def _build_step(
         if rows[tensor] in places:
             # tensors at one place are one expression, so that a rule detects views and results in place
             text = at.setdefault(places[rows[tensor]], text)
-        return Operand(text, shape, dtype, partial(network.known, tensor))
+        fixed = network.is_weight(tensor) and not text.startswith("model->")
+        weight = StoredWeight(tensor, partial(network.weight, tensor)) if fixed else None
+        return Operand(text, shape, dtype, partial(network.known, tensor), weight)
 
     operands, results = [operand(each) for each in node.input], [operand(each) for each in node.output]
     domain = domain_of(node)
     op = f"{domain}.{node.op_type}" if domain else node.op_type
-    seen = NodeCall(op, network.version, attributes(node), operands, results, held.literal)
+    seen = NodeCall(op, network.version, attributes(node), operands, results, held.literal, held.pack)
     try:
         if domain and op not in TABLE:
             raise NoKernel(f"its operator is of the domain {domain}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from tmmu.core.dtypes import nbytes
 from tmmu.mico.identifiers import Identifiers, comment
-from tmmu.mico.kernels.node import Array
+from tmmu.mico.kernels.node import Array, StoredWeight
 from tmmu.mico.names import PLAIN, CNames
 
 LITERALS = 1 << 20
@@ -66,6 +66,22 @@ class Constants:
                 number += 1
                 word = f"weight_{self._words.of(f'{name} {number}')}"
             self._of[key] = self._store(word, name, shape, dtype, read)
+        return self._of[key]
+
+    def pack(self, weight: StoredWeight, order: str, arrange: Callable[[Array], Array]) -> str:
+        """Return the C expression of a weight whose elements are in another order. spec: MC5.4"""
+
+        def read() -> Array:
+            return np.ascontiguousarray(arrange(weight.read()))
+
+        array = read()
+        key = _content_key(array) if self._by_content else (order, weight.name)
+        if key not in self._of:
+            word, number = f"weight_{self._words.of(f'{weight.name} {order}')}", 1
+            while self.names.inner(word) in self.all:  # another program's weight of this name
+                number += 1
+                word = f"weight_{self._words.of(f'{weight.name} {order} {number}')}"
+            self._of[key] = self._store(word, f"{weight.name}, {order}", array.shape, array.dtype.name, read)
         return self._of[key]
 
     def _store(self, word: str, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:

@@ -1,14 +1,14 @@
 """The table of kernels: for each operator of ai.onnx the rule that turns a node into calls of C functions.
 
 Each module contains the rules of a family and the functions that they call, written once for all element types:
-`elementwise`, `products`, `windows`, `rows`, `movement` and `quantized`. spec: MC4.1 to MC4.7
+`elementwise`, `products`, `windows`, `rows`, `movement`, `quantized`, `placement` and `recurrent`. spec: MC4.1 to MC4.7
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tmmu.mico.kernels import elementwise, movement, products, quantized, rows, windows
+from tmmu.mico.kernels import elementwise, movement, placement, products, quantized, recurrent, rows, windows
 from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel
 
 TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
@@ -18,6 +18,8 @@ TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
     **rows.RULES,
     **movement.RULES,
     **quantized.RULES,
+    **placement.RULES,
+    **recurrent.RULES,
 }
 """The rule of every operator that has a kernel; one outside ai.onnx has its domain before its name."""
 

@@ -75,6 +75,28 @@ static inline size_t end_tap(size_t at, size_t pad, size_t dilation, size_t size
     return end < taps ? end : taps;
 }
 """,
+    "madd": """\
+/* a * b + c, rounded once if the processor multiplies and adds in one instruction. */
+static inline double madd(double a, double b, double c)
+{
+#if defined(FP_FAST_FMA) && !defined(TMMU_SEPARATE_ROUNDING)
+    return fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+""",
+    "maddf": """\
+/* a * b + c, rounded once if the processor multiplies and adds in one instruction. */
+static inline float maddf(float a, float b, float c)
+{
+#if defined(FP_FAST_FMAF) && !defined(TMMU_SEPARATE_ROUNDING)
+    return fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+""",
     "power": """\
 /* An integer power, which wraps around; for a negative exponent 0, except for the bases 1 and -1. */
 static inline uint64_t power(uint64_t base, int64_t exponent)

@@ -20,9 +20,18 @@ class NoKernel(Exception):
     """No kernel computes this node; the text states the reason."""
 
 
+class StoredWeight(NamedTuple):
+    """A constant tensor: its name, and the function that reads its elements."""
+
+    name: str
+    read: Callable[[], Array]
+
+
 @dataclass(frozen=True)
 class Operand:
     """A tensor at a node: the C expression of its bytes, its shape, its element type, and its value if it is known.
+
+    The value is known of small tensors; `weight` is there for every constant.
 
     Two operands are the same bytes if their `code` is equal.
     """
@@ -31,6 +40,7 @@ class Operand:
     shape: tuple[int, ...]
     dtype: str
     value: Callable[[], Array | None] = lambda: None
+    weight: StoredWeight | None = None
 
     @property
     def count(self) -> int:
@@ -62,6 +72,14 @@ class NodeCall:
     results: Sequence[Operand | None]
     literal: Callable[[Array], str]
     """Stores an array among the weights, and returns its C expression."""
+    pack: Callable[[StoredWeight, str, Callable[[Array], Array]], str] | None = None
+    """Stores a weight in the order that a kernel reads, named by the second argument; returns its C expression."""
+
+    def packed(self, operand: Operand, order: str, arrange: Callable[[Array], Array]) -> str | None:
+        """Return the C expression of an operand in another order of its elements; None unless it is constant."""
+        if operand.weight is None or self.pack is None:
+            return None
+        return self.pack(operand.weight, order, arrange)
 
     @property
     def x(self) -> Operand:

@@ -1,14 +1,23 @@
-"""Sums of products: Gemm, MatMul, Conv and ConvTranspose. spec: MC4.3"""
+"""Sums of products: Gemm, MatMul, Conv and ConvTranspose, by tiles of four rows or pixels and 16 columns or filters.
+
+A tile is small enough for vector registers, and its loops have constant bounds, so compilers unroll and vectorize them.
+spec: MC4.3, MC4.10, MC4.11, MC5.4
+"""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
 
 from tmmu.mico.kernels.functions import STRUCTS, TEMPLATES
 from tmmu.mico.kernels.node import (
     FLOATS,
     NUMBERS,
+    Array,
     KernelCall,
     NodeCall,
     NoKernel,
@@ -19,28 +28,127 @@ from tmmu.mico.kernels.node import (
     strides,
 )
 
-TEMPLATES["gemm"] = """\
-/* y = alpha * a * b + beta * c, for y of [rows, columns]; elements of an operand are steps apart, down and across. */
-void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, const uint8_t *c, size_t rows, size_t inner,
-    size_t columns, const size_t *a_steps, const size_t *b_steps, const size_t *c_steps, $T alpha, $T beta)
-{
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < columns; j++) {
-            $T sum = 0;
-            for (size_t k = 0; k < inner; k++) {
-                sum += load_$s(a, i * a_steps[0] + k * a_steps[1]) * load_$s(b, k * b_steps[0] + j * b_steps[1]);
+BLOCK = 16
+"""The filters of a convolution, or the columns of a product, that are summed side by side, in vector registers."""
+
+TILE = 4
+"""The pixels, or the rows, that share the load of a block of weights."""
+
+PART = 64
+"""The most taps of a pixel that are gathered at a time."""
+
+_TILES = """\
+        for (size_t j = 0; j < columns; j += 16) {
+            size_t width = columns - j < 16 ? columns - j : 16;
+            size_t from = FIRST, step = STEP;
+            for (size_t i = 0, height; i < rows; i += height) {
+                height = rows - i < 4 ? 1 : 4;
+                $T sum[64] = {0};
+                if (ACROSS != 1 || width < 16) {
+                    for (size_t k = 0; k < inner; k++) {
+                        for (size_t p = 0; p < height; p++) {
+                            $T left = load_$s(a, LEFT(i + p));
+                            for (size_t f = 0; f < width; f++) {
+                                $T right = load_$s(b, from + k * step + f * ACROSS);
+                                sum[p * 16 + f] = madd$f(left, right, sum[p * 16 + f]);
+                            }
+                        }
+                    }
+                } else if (height == 1) {
+                    for (size_t k = 0; k < inner; k++) {
+                        $T left = load_$s(a, LEFT(i));
+                        for (size_t f = 0; f < 16; f++) {
+                            sum[f] = madd$f(left, load_$s(b, from + k * step + f), sum[f]);
+                        }
+                    }
+                } else {
+                    for (size_t k = 0; k < inner; k++) {
+                        $T a0 = load_$s(a, LEFT(i)), a1 = load_$s(a, LEFT(i + 1));
+                        $T a2 = load_$s(a, LEFT(i + 2)), a3 = load_$s(a, LEFT(i + 3));
+                        for (size_t f = 0; f < 16; f++) {
+                            $T right = load_$s(b, from + k * step + f);
+                            sum[f] = madd$f(a0, right, sum[f]);
+                            sum[16 + f] = madd$f(a1, right, sum[16 + f]);
+                            sum[32 + f] = madd$f(a2, right, sum[32 + f]);
+                            sum[48 + f] = madd$f(a3, right, sum[48 + f]);
+                        }
+                    }
+                }
+                for (size_t p = 0; p < height; p++) {
+                    for (size_t f = 0; f < width; f++) {
+                        END
+                    }
+                }
             }
-            sum = alpha * sum;
-            if (c != NULL) {
-                sum += beta * load_$s(c, i * c_steps[0] + j * c_steps[1]);
-            }
-            store_$s(y, i * columns + j, sum);
         }
+"""
+
+
+def _tiles(first: str, step: str, across: str, left: str, end: str) -> str:
+    """Return the sums of a product by tiles; `left` is the element of `a` of row ROW and column k."""
+    parts = {"FIRST": first, "STEP": step, "ACROSS": across, "END": end}
+    text = re.sub("|".join(parts), lambda found: parts[found[0]], _TILES)
+    return re.sub(r"LEFT\(([^)]*)\)", lambda found: left.replace("ROW", f"({found[1]})"), text)
+
+
+TEMPLATES["gemm"] = (
+    """\
+/* y = alpha * a * b + beta * c, for y of [rows, columns]; elements of an operand are steps apart, down and across.
+   A packed b has blocks of 16 columns, one after the other. */
+void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, const uint8_t *c, size_t rows, size_t inner,
+    size_t columns, const size_t *a_steps, const size_t *b_steps, const size_t *c_steps, $T alpha, $T beta, bool packed)
+{
+    size_t across = packed ? 1 : b_steps[1];
+"""
+    + textwrap.indent(
+        textwrap.dedent(
+            _tiles(
+                "packed ? j * inner : j * across",
+                "packed ? width : b_steps[0]",
+                "across",
+                "ROW * a_steps[0] + k * a_steps[1]",
+                """\
+$T value = alpha * sum[p * 16 + f];
+                        if (c != NULL) {
+                            value += beta * load_$s(c, (i + p) * c_steps[0] + (j + f) * c_steps[1]);
+                        }
+                        store_$s(y, (i + p) * columns + j + f, value);""",
+            )
+        ),
+        "    ",
+    )
+    + """\
+}
+"""
+)
+
+TEMPLATES["mat_mul"] = (
+    """\
+/* One product [rows, inner] x [inner, columns] for each place in the batch; steps go from matrix to matrix. */
+void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t rank, const size_t *batch, const size_t *a_steps,
+    const size_t *b_steps, size_t rows, size_t inner, size_t columns)
+{
+    size_t count = product(rank, batch);
+    for (size_t m = 0; m < count; m++) {
+        size_t at_a = place(m, rank, batch, a_steps) * rows * inner;
+        size_t at_b = place(m, rank, batch, b_steps) * inner * columns;
+"""
+    + _tiles(
+        "at_b + j",
+        "columns",
+        "1",
+        "at_a + ROW * inner + k",
+        "store_$s(y, (m * rows + i + p) * columns + j + f, sum[p * 16 + f]);",
+    )
+    .replace("1 != 1 || ", "")
+    .replace(" + f * 1)", " + f)")
+    + """\
     }
 }
 """
+)
 
-TEMPLATES["mat_mul"] = """\
+TEMPLATES["mat_mul_of_integers"] = """\
 /* One product [rows, inner] x [inner, columns] for each place in the batch; steps go from matrix to matrix. */
 void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t rank, const size_t *batch, const size_t *a_steps,
     const size_t *b_steps, size_t rows, size_t inner, size_t columns)
@@ -113,6 +221,96 @@ def convolution(begin: str, term: str, end: str, per_filter: str = "") -> str:
     return re.sub("|".join(parts), lambda found: parts[found[0]], _CONVOLUTION)
 
 
+TEMPLATES["conv_packed"] = """\
+/* Weights are in blocks of 16 filters of a group: for each channel and tap, that of every filter. Taps of four pixels
+   are gathered a part at a time, and multiplied by up to 128 filters. */
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const $Conv *c)
+{
+    $T part[4 * 64], sums[4 * 128];
+    size_t rows = c->channels * c->kernel_height, plane = c->out_height * c->out_width, area = c->height * c->width;
+    for (size_t n = 0; n < c->batch * c->groups; n++) {
+        for (size_t many = 0, end; many < c->filters; many = end) {
+            end = c->filters - many < 128 ? c->filters : many + 128;
+            size_t first = n % c->groups * c->filters, y_first = n * c->filters;
+            for (size_t pixel = 0, pixels; pixel < plane; pixel += pixels) {
+                pixels = plane - pixel < 4 ? 1 : 4;
+                for (size_t f = many; f < end; f++) {
+                    $T start = bias == NULL ? 0 : load_$s(bias, first + f);
+                    for (size_t p = 0; p < 4; p++) {
+                        sums[(f - many) / 16 * 64 + p * 16 + f % 16] = start;
+                    }
+                }
+                for (size_t row = 0, some; row < rows; row += some) {
+                    some = 64 / c->kernel_width < rows - row ? 64 / c->kernel_width : rows - row;
+                    size_t count = some * c->kernel_width;
+                    for (size_t p = 0; p < pixels; p++) {
+                        size_t top = (pixel + p) / c->out_width * c->stride_y;
+                        size_t left = (pixel + p) % c->out_width * c->stride_x;
+                        size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
+                        size_t ky_end = end_tap(top, c->pad_top, c->dilation_y, c->height, c->kernel_height);
+                        size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
+                        size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
+                        size_t ky = row % c->kernel_height;
+                        size_t from = (n * c->channels + row / c->kernel_height) * area + left - c->pad_left;
+                        $T *to = part + p * 64;
+                        for (size_t r = 0; r < some; r++, to += c->kernel_width) {
+                            size_t at = from + (top + ky * c->dilation_y - c->pad_top) * c->width;
+                            bool inside = ky >= ky_first && ky < ky_end;
+                            for (size_t kx = 0; kx < c->kernel_width; kx++, at += c->dilation_x) {
+                                to[kx] = inside && kx >= kx_first && kx < kx_end ? load_$s(x, at) : 0;
+                            }
+                            if (++ky == c->kernel_height) {
+                                ky = 0;
+                                from += area;
+                            }
+                        }
+                    }
+                    for (size_t block = many; block < end; block += 16) {
+                        size_t width = c->filters - block < 16 ? c->filters - block : 16;
+                        size_t tap = (first + block) * rows * c->kernel_width + row * c->kernel_width * width;
+                        $T *kept = sums + (block - many) / 16 * 64, sum[64];
+                        memcpy(sum, kept, sizeof sum);
+                        if (width < 16) {
+                            for (size_t k = 0; k < count; k++) {
+                                for (size_t p = 0; p < pixels; p++) {
+                                    for (size_t f = 0; f < width; f++) {
+                                        $T w = load_$s(weight, tap + k * width + f);
+                                        sum[p * 16 + f] = madd$f(part[p * 64 + k], w, sum[p * 16 + f]);
+                                    }
+                                }
+                            }
+                        } else if (pixels == 1) {
+                            for (size_t k = 0; k < count; k++) {
+                                for (size_t f = 0; f < 16; f++) {
+                                    sum[f] = madd$f(part[k], load_$s(weight, tap + k * 16 + f), sum[f]);
+                                }
+                            }
+                        } else {
+                            for (size_t k = 0; k < count; k++) {
+                                for (size_t f = 0; f < 16; f++) {
+                                    $T w = load_$s(weight, tap + k * 16 + f);
+                                    sum[f] = madd$f(part[k], w, sum[f]);
+                                    sum[16 + f] = madd$f(part[64 + k], w, sum[16 + f]);
+                                    sum[32 + f] = madd$f(part[128 + k], w, sum[32 + f]);
+                                    sum[48 + f] = madd$f(part[192 + k], w, sum[48 + f]);
+                                }
+                            }
+                        }
+                        memcpy(kept, sum, sizeof sum);
+                    }
+                }
+                for (size_t f = many; f < end; f++) {
+                    for (size_t p = 0; p < pixels; p++) {
+                        $T sum = sums[(f - many) / 16 * 64 + p * 16 + f % 16];
+                        store_$s(y, (y_first + f) * plane + pixel + p, sum);
+                    }
+                }
+            }
+        }
+    }
+}
+"""
+
 TEMPLATES["conv"] = """\
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const $Conv *c)
 """ + convolution(
@@ -169,13 +367,16 @@ def gemm(node: NodeCall) -> list[KernelCall]:
     if c is not None:
         own = [1] * (2 - c.rank) + list(c.shape)
         c_steps = [0 if dim == 1 else step for dim, step in zip(own, strides(own), strict=True)]
+    packed = node.packed(b, "by columns", partial(pack_columns, transposed=bool(node.get("transB", 0))))
     return [
         KernelCall(
             "gemm", (node.of_type(a, FLOATS),),
             (
-                node.y.code, a.code, b.code, "NULL" if c is None else c.code, str(rows), str(inner), str(columns),
+                node.y.code, a.code, packed or b.code, "NULL" if c is None else c.code, str(rows), str(inner),
+                str(columns),
                 sizes(across), sizes(down), sizes(c_steps),
                 number(node.get("alpha", 1.0), a.dtype), number(node.get("beta", 1.0), a.dtype),
+                "true" if packed else "false",
             ),
         )
     ]  # fmt: skip
@@ -183,7 +384,8 @@ def gemm(node: NodeCall) -> list[KernelCall]:
 
 def mat_mul(node: NodeCall) -> list[KernelCall]:
     """Return the call of MatMul, also of stacks of matrices; a vector is a matrix of one row, or of one column."""
-    return [KernelCall("mat_mul", (node.of_type(node.x, NUMBERS),), product_arguments(node.y, node.x, node.needed(1)))]
+    name = "mat_mul" if node.x.dtype in FLOATS else "mat_mul_of_integers"
+    return [KernelCall(name, (node.of_type(node.x, NUMBERS),), product_arguments(node.y, node.x, node.needed(1)))]
 
 
 def product_arguments(y: Operand, a: Operand, b: Operand) -> tuple[str, ...]:
@@ -247,9 +449,35 @@ def conv_fields(node: NodeCall, x: Operand, w: Operand, y: Operand) -> dict[str,
 def conv(node: NodeCall) -> list[KernelCall]:
     """Return the call of Conv over one or two dimensions, with groups, strides, dilations and pads."""
     x, w, bias = node.x, node.needed(1), node.operand(2)
-    arguments = (node.y.code, x.code, w.code, "NULL" if bias is None else bias.code)
-    fields = struct("Conv", conv_fields(node, x, w, node.y))
-    return [KernelCall("conv", (node.of_type(x, FLOATS),), (*arguments, fields))]
+    fields = conv_fields(node, x, w, node.y)
+    packed = None
+    if fields["filters"] > 1 and fields["kernel_width"] <= PART:
+        packed = node.packed(w, "by filters", partial(pack_filters, groups=fields["groups"]))
+    name = "conv" if packed is None else "conv_packed"
+    arguments = (node.y.code, x.code, packed or w.code, "NULL" if bias is None else bias.code, struct("Conv", fields))
+    return [KernelCall(name, (node.of_type(x, FLOATS),), arguments)]
+
+
+def pack_filters(weight: Array, groups: int) -> Array:
+    """Return the weights in blocks of filters of a group; in a block, all filters of a channel and tap are together.
+
+    >>> pack_filters(np.arange(6).reshape(3, 2, 1), 1)
+    array([0, 2, 4, 1, 3, 5])
+    """
+    filters = weight.shape[0] // groups
+    parts = weight.reshape(groups, filters, -1)
+    blocks = (part[at : at + BLOCK].T.reshape(-1) for part in parts for at in range(0, filters, BLOCK))
+    return np.concatenate([*blocks])
+
+
+def pack_columns(matrix: Array, transposed: bool) -> Array:
+    """Return a matrix in blocks of columns, row by row in each.
+
+    >>> pack_columns(np.arange(6).reshape(2, 3), transposed=True)
+    array([0, 3, 1, 4, 2, 5])
+    """
+    whole = matrix.T if transposed else matrix
+    return np.concatenate([whole[:, at : at + BLOCK].reshape(-1) for at in range(0, whole.shape[1], BLOCK)])
 
 
 def conv_transpose(node: NodeCall) -> list[KernelCall]:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from tmmu.mico.kernels.functions import TEMPLATES
 from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand, broadcast
 from tmmu.mico.kernels.products import conv_fields, convolution, product_arguments, struct
@@ -91,6 +93,89 @@ float factor = load_f32(x_scale, 0) * load_f32(w_scale, filter * w_scale_step) /
                     double value = rint((double)sum * (double)factor + (double)load_$s3(y_zero, 0));
                     store_$s3(y, y_at, ($T3)(value >= low ? value <= high ? value : high : low));""",
 )
+
+PART = 256
+"""The most taps of a pixel that are gathered at a time: a convolution of int8 takes this part of a few pixels."""
+
+TEMPLATES["qlinear_conv_gathered"] = """\
+/* Zero points of filters are 0, and scales steps apart: 0 if all filters share one. Taps of four pixels are gathered
+   a part at a time, without the zero point, and multiplied by all filters of a block. */
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *x_scale, const uint8_t *x_zero, const uint8_t *weight,
+    const uint8_t *w_scale, size_t w_scale_step, const uint8_t *y_scale, const uint8_t *y_zero, const uint8_t *bias,
+    double low, double high, const $Conv *c)
+{
+    int16_t part[4 * 256];
+    int32_t sum[4 * 64];
+    size_t taps = c->kernel_height * c->kernel_width, plane = c->out_height * c->out_width;
+    for (size_t n = 0; n < c->batch * c->groups; n++) {
+        for (size_t block = 0; block < c->filters; block += 64) {
+            size_t width = c->filters - block < 64 ? c->filters - block : 64;
+            size_t first = n % c->groups * c->filters + block, y_first = n * c->filters + block;
+            for (size_t pixel = 0, pixels; pixel < plane; pixel += pixels) {
+                pixels = plane - pixel < 4 ? 1 : 4;
+                for (size_t k = 0; k < 4 * width; k++) {
+                    sum[k] = bias == NULL ? 0 : load_i32(bias, first + k / 4);
+                }
+                for (size_t channel = 0, channels; channel < c->channels; channel += channels) {
+                    channels = 256 / taps < c->channels - channel ? 256 / taps : c->channels - channel;
+                    size_t count = channels * taps;
+                    for (size_t p = 0; p < pixels; p++) {
+                        int32_t x_off = (int32_t)load_$s(x_zero, 0);
+                        size_t top = (pixel + p) / c->out_width * c->stride_y;
+                        size_t left = (pixel + p) % c->out_width * c->stride_x;
+                        size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
+                        size_t ky_end = end_tap(top, c->pad_top, c->dilation_y, c->height, c->kernel_height);
+                        size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
+                        size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
+                        memset(part + p * 256, 0, count * sizeof *part);
+                        for (size_t k = 0; k < channels; k++) {
+                            for (size_t ky = ky_first; ky < ky_end; ky++) {
+                                size_t iy = (n * c->channels + channel + k) * c->height + top + ky * c->dilation_y;
+                                size_t from = (iy - c->pad_top) * c->width + left - c->pad_left;
+                                size_t to = p * 256 + (k * c->kernel_height + ky) * c->kernel_width;
+                                for (size_t kx = kx_first; kx < kx_end; kx++) {
+                                    int32_t value = (int32_t)load_$s(x, from + kx * c->dilation_x) - x_off;
+                                    part[to + kx] = (int16_t)value;
+                                }
+                            }
+                        }
+                    }
+                    for (size_t f = 0; f < width; f++) {
+                        size_t tap = ((first + f) * c->channels + channel) * taps;
+                        int32_t sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
+                        if (pixels == 1) {
+                            for (size_t k = 0; k < count; k++) {
+                                sum_0 += part[k] * (int16_t)load_$s2(weight, tap + k);
+                            }
+                        } else {
+                            for (size_t k = 0; k < count; k++) {
+                                int16_t w = (int16_t)load_$s2(weight, tap + k);
+                                sum_0 += part[k] * w;
+                                sum_1 += part[256 + k] * w;
+                                sum_2 += part[512 + k] * w;
+                                sum_3 += part[768 + k] * w;
+                            }
+                        }
+                        sum[4 * f] += sum_0;
+                        sum[4 * f + 1] += sum_1;
+                        sum[4 * f + 2] += sum_2;
+                        sum[4 * f + 3] += sum_3;
+                    }
+                }
+                for (size_t f = 0; f < width; f++) {
+                    float factor = load_f32(x_scale, 0) * load_f32(w_scale, (first + f) * w_scale_step);
+                    factor /= load_f32(y_scale, 0);
+                    for (size_t p = 0; p < pixels; p++) {
+                        double value = rint((double)sum[4 * f + p] * (double)factor + (double)load_$s3(y_zero, 0));
+                        value = value >= low ? value <= high ? value : high : low;
+                        store_$s3(y, (y_first + f) * plane + pixel + p, ($T3)value);
+                    }
+                }
+            }
+        }
+    }
+}
+"""
 
 _PRODUCT = """\
 {
@@ -239,12 +324,15 @@ def qlinear_conv(node: NodeCall) -> list[KernelCall]:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.needed(k) for k in range(8))
     y, bias = node.y, node.operand(8)
     types = node.of_type(x, BYTES), node.of_type(w, BYTES), node.of_type(y, BYTES)
+    fields, zeros = conv_fields(node, x, w, y), w_zero.value()
+    is_gathered = zeros is not None and not np.any(zeros) and fields["filters"] > 1 and math.prod(w.shape[2:]) <= PART
+    steps = () if is_gathered else (w_zero.code, _step(w_zero, w.shape[0]))
     arguments = (
-        y.code, x.code, _single(x_scale), _single(x_zero), w.code, w_scale.code, _step(w_scale, w.shape[0]),
-        w_zero.code, _step(w_zero, w.shape[0]), _single(y_scale), _single(y_zero), _code(bias),
-        *(f"{limit}.0" for limit in RANGES[y.dtype]), struct("Conv", conv_fields(node, x, w, y)),
+        y.code, x.code, _single(x_scale), _single(x_zero), w.code, w_scale.code, _step(w_scale, w.shape[0]), *steps,
+        _single(y_scale), _single(y_zero), _code(bias), *(f"{limit}.0" for limit in RANGES[y.dtype]),
+        struct("Conv", fields),
     )  # fmt: skip
-    return [KernelCall("qlinear_conv", types, arguments)]
+    return [KernelCall("qlinear_conv_gathered" if is_gathered else "qlinear_conv", types, arguments)]
 
 
 def mat_mul_integer(node: NodeCall) -> list[KernelCall]:
