@@ -195,9 +195,9 @@ def test_a_pass_makes_no_buffer_and_ggml_allocates_no_tensor() -> None:
                 assert kernel.ggml.ggml_get_no_alloc(graph.context)  # type: ignore[attr-defined]
                 assert plan[0].work_size <= kernel.spare  # type: ignore[attr-defined]
     kernel = session.graph.kernels("decode")[0]
-    graph, _ = kernel.prepare(GraphShape(1, 128, 0))  # type: ignore[attr-defined]
+    graph, _ = kernel.prepare(GraphShape(1, 128, 1))  # type: ignore[attr-defined]
     nodes = ctypes.addressof(graph.nodes.contents)
-    assert kernel.prepare(GraphShape(1, 128, 0))[0] is graph  # type: ignore[attr-defined]
+    assert kernel.prepare(GraphShape(1, 128, 1))[0] is graph  # type: ignore[attr-defined]
     assert ctypes.addressof(graph.nodes.contents) == nodes
     session.close()
 
