@@ -11,8 +11,8 @@ A view has its base's bytes. An operator that writes into a view (`ggml_cpy`, `g
 `_inplace`) changes the base. A result may take the bytes of an operand for the operators for which ggml's allocator
 does that. As with that allocator, the bytes of an input may be overwritten: write inputs before each computation, and
 verify with `--donate 'input.*'`. Tensors that have an address before, such as weights, stay where they are.
-`describe_placement` states as a text plan where the tensors of a graph are, also if another allocator placed them, such as ggml's
-`gallocr`; `verify-plan` judges it. spec: FP13.1 to FP13.5
+`describe_placement` states as a text plan where the tensors of a graph are, also if another allocator placed them, such
+as ggml's `gallocr`; `verify-plan` judges it. spec: FP13.1 to FP13.5
 """
 
 from __future__ import annotations
