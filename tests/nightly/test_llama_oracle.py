@@ -103,7 +103,7 @@ GGML_TOLERANCES = {"f32": 5e-2, "f16": 5e-2, "q8_0": 0.5, "q4_0": 0.5}
 @pytest.mark.parametrize("prompt", ["text", "run"])
 def test_sessions_on_ggml_are_as_close(loaded: tuple[str, LlamaFile, LlamaCpp], prompt: str) -> None:
     """As above, and beside the plain run too; attention of ggml adds up values in float16. spec: FD10.7"""
-    pytest.importorskip("ggml")  # extra ggml
+    pytest.importorskip("ggml")  # the device that is compared: extra ggml
     file_type, file, judge = loaded
     bound = GGML_TOLERANCES[file_type]
     session = open_session(
