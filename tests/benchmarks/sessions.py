@@ -25,7 +25,6 @@ PROMPT = [1, *range(300, 421)]
 TOKENS = 64
 CONTEXT = 2048
 ENVIRONMENT = {"METALLIC_PREFILL_CHUNK_SIZE": "512", "METALLIC_FOUNDRY_DECODE_BATCH_SIZE": "1"}
-FIGURES = ("prompt", "decode")
 
 
 def measure_ours(session: ModelSession) -> tuple[float, float]:
@@ -71,7 +70,7 @@ def compare(path: Path, device: str, threads: int, runs: int) -> dict[str, Any]:
     )
     session = open_session(path, options, environment=ENVIRONMENT)
     other = LlamaCpp(path, threads)
-    found: list[tuple[float, ...]] = [measure_ours(session) + other.measure() for _ in range(runs + 1)][1:]
+    found = [(*measure_ours(session), *other.measure()) for _ in range(runs + 1)][1:]
     session.close()
     ours_prompt, ours_decode, their_prompt, their_decode = (
         statistics.median(each) for each in zip(*found, strict=True)
