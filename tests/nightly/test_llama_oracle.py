@@ -23,6 +23,7 @@ from tmmu import examples
 from tmmu.examples.llama import SeededLlama
 from tmmu.foundry.tokenizer import PromptTokenizer
 from tmmu.foundry.weights import LlamaFile, open_llama
+from tmmu.tasks.language_session import SessionOptions, open_session
 
 xllamacpp = pytest.importorskip("xllamacpp")  # what sessions are compared with: extra oracle
 
@@ -94,6 +95,31 @@ def test_log_probabilities_are_those_of_llama_cpp(
         if int(np.argmax(logits)) != step["id"]:
             assert found.max() - found[step["id"]] <= tolerance
         logits = model.step(step["id"])
+
+
+GGML_TOLERANCES = {"f32": 5e-2, "f16": 5e-2, "q8_0": 0.5, "q4_0": 0.5}
+
+
+@pytest.mark.parametrize("prompt", ["text", "run"])
+def test_sessions_on_ggml_are_as_close(loaded: tuple[str, LlamaFile, LlamaCpp], prompt: str) -> None:
+    """As above, and beside the plain run too; attention of ggml adds up values in float16. spec: FD10.7"""
+    pytest.importorskip("ggml")  # the device that is compared: extra ggml
+    file_type, file, judge = loaded
+    bound = GGML_TOLERANCES[file_type]
+    session = open_session(
+        file.path, SessionOptions(context=512, device="ggml", threads=1, budget=1 << 28), environment={}
+    )
+    plain = PlainLlama(file, np.float32, 512)
+    expected = log_probabilities(plain.run(PROMPTS[prompt]))
+    session.prefill(PROMPTS[prompt])
+    found = log_probabilities(session.output[0])
+    for step in judge.greedy(PROMPTS[prompt], TOKENS):
+        assert np.abs(found - expected)[expected > expected.max() - 10].max() <= bound
+        for candidate in step["top_logprobs"]:
+            assert abs(found[candidate["id"]] - candidate["logprob"]) <= bound
+        (row,) = session.passes([step["id"]])
+        found, expected = log_probabilities(row[0]), log_probabilities(plain.step(step["id"]))
+    session.close()
 
 
 def test_a_model_that_differs_is_noticed(loaded: tuple[str, LlamaFile, LlamaCpp]) -> None:

@@ -62,7 +62,7 @@ MAY_LEAVE_OUT = {
     "tests/nightly/test_cortex_m.py", "tests/nightly/test_example_weights.py", "tests/nightly/test_llama_oracle.py",
     "tests/nightly/test_onnxruntime_graphs.py",
     "tests/nightly/test_sizes_of_onnxruntime.py", "tests/nightly/test_theory.py",
-    "tests/unit/test_foundry_ggml.py", "tests/unit/test_simulator_onnxruntime.py",
+    "tests/unit/test_foundry_ggml.py", "tests/unit/test_export_ggml.py", "tests/unit/test_simulator_onnxruntime.py",
     "tests/unit/test_mnemosyne_replacement.py",
     "tests/property/test_mnemosyne_replacement.py", "tests/corpus/test_attention_trace.py",
     "tests/nightly/test_minilm.py", "tests/nightly/test_screenshots.py", "tests/nightly/test_site.py",

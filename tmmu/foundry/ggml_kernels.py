@@ -51,6 +51,9 @@ GROUP = 8
 PACKED_TYPES = ("Q4_0",)
 """The types that are stored so. Repacked K types give other bits in batches of four rows and more."""
 
+OF_ALL_ROWS = ("embed", "norm", "project_k", "project_v", "rotate_k")
+"""The operations up to the cache of the last layer: later ones are computed for the rows of logits only."""
+
 SLOTS = 3
 """The graphs of different shapes that a kernel keeps."""
 
@@ -156,7 +159,10 @@ def _align(size: int) -> int:
 
 
 class GraphShape(NamedTuple):
-    """What a graph is built for: rows of the batch, positions of attention (a multiple of 128), rows of logits."""
+    """What a graph is built for: rows of the batch, positions of attention (a multiple of 128), rows of logits.
+
+    The last layer is computed for the rows of logits, and at least for one row.
+    """
 
     rows: int
     positions: int
@@ -219,9 +225,16 @@ class _Builder:
         assert graph.shape is not None
         self.rows, self.positions, self.outputs = graph.shape
         self.wide = widths(shape)
+        self.start = 0
 
     def build(self, operation: Operation, places: _Places) -> None:
-        """Append the nodes of an operation."""
+        """Append the nodes of an operation.
+
+        What only rows of logits need is computed from row `start` on, the first of them.
+        """
+        is_last = operation.layer == self.shape.n_layers - 1 or operation.name in ("final_norm", "logits")
+        part = operation.name.rsplit(".", 1)[-1]
+        self.start = self.rows - self.outputs if is_last and part not in OF_ALL_ROWS else 0
         WRITERS[operation.kind](self, operation, places)
 
     def leaf(self, kind: int, address: int, *dims: int) -> Any:
@@ -234,6 +247,14 @@ class _Builder:
     def floats(self, address: int, *dims: int) -> Any:
         """Describe float32 memory."""
         return self.leaf(self.ggml.GGML_TYPE_F32, address, *dims)
+
+    def from_start(self, address: int, width: int) -> int:
+        """Return the address of row `start` of float32 rows; 0 for no memory."""
+        return address + 4 * width * self.start if address else 0
+
+    def operand(self, address: int, *dims: int) -> Any:
+        """Describe the rows of an operand from row `start` on."""
+        return self.floats(self.from_start(address, math.prod(dims)), *dims, self.rows - self.start)
 
     def weight(self, places: _Places, number: int = 0) -> Any:
         """Describe a weight."""
@@ -254,32 +275,36 @@ class _Builder:
         ggml, weight = self.ggml, self.weight(places)
         if weight.contents.type != ggml.GGML_TYPE_F32:
             weight = self.graph.add(ggml.ggml_cast(self.context, weight, ggml.GGML_TYPE_F32), places.scratch)
-        x = self.floats(places.reads[0], self.shape.d_model, self.rows)
-        normed = self.graph.add(ggml.ggml_rms_norm(self.context, x, self.shape.rms_eps), places.writes[0])
-        self.graph.add(ggml.ggml_mul(self.context, normed, weight), places.writes[0])
+        result = self.from_start(places.writes[0], self.shape.d_model)
+        x = self.operand(places.reads[0], self.shape.d_model)
+        normed = self.graph.add(ggml.ggml_rms_norm(self.context, x, self.shape.rms_eps), result)
+        self.graph.add(ggml.ggml_mul(self.context, normed, weight), result)
 
     def project(self, operation: Operation, places: _Places) -> None:
         """Multiply rows with a transposed weight."""
-        x = self.floats(places.reads[0], self.width(operation.reads[0]), self.rows)
-        self.graph.add(self.ggml.ggml_mul_mat(self.context, self.weight(places), x), places.writes[0])
+        x = self.operand(places.reads[0], self.width(operation.reads[0]))
+        result = self.from_start(places.writes[0], self.width(operation.writes[0]))
+        self.graph.add(self.ggml.ggml_mul_mat(self.context, self.weight(places), x), result)
 
     def rope(self, operation: Operation, places: _Places) -> None:
         """Rotate adjacent pairs of each head by the angle of the position of the row."""
         ggml, wide = self.ggml, self.shape.head_dim
-        x = self.floats(places.reads[0], wide, self.width(operation.reads[0]) // wide, self.rows)
-        positions = self.leaf(ggml.GGML_TYPE_I32, self.work, self.rows)
+        width = self.width(operation.reads[0])
+        x = self.operand(places.reads[0], wide, width // wide)
+        at = self.work + 4 * self.start if self.work else 0
+        positions = self.leaf(ggml.GGML_TYPE_I32, at, self.rows - self.start)
         turned = ggml.ggml_rope_ext(
             self.context, x, positions, None, wide, ggml.GGML_ROPE_TYPE_NORMAL, self.shape.context_length,
             self.shape.rope_base, 1.0, 0.0, 1.0, 32.0, 1.0,
         )  # fmt: skip
-        self.graph.add(turned, places.writes[0])
+        self.graph.add(turned, self.from_start(places.writes[0], width))
 
     def attention(self, operation: Operation, places: _Places) -> None:
         """Store keys and values of the batch in the cache; then let each row attend to the positions up to its own."""
         ggml, context, wide = self.ggml, self.context, self.shape.head_dim
         shared, row = self.shape.n_kv_heads, 2 * wide
         head = places.capacity * row
-        mask_at = self.work + self.parts.mask if self.work else 0
+        mask_at = self.work + self.parts.mask + 2 * self.positions * self.start if self.work else 0
         cells = self.leaf(ggml.GGML_TYPE_I64, self.work + self.parts.cells if self.work else 0, self.rows)
         held = []
         for address, operand in ((places.keys, places.reads[1]), (places.values, places.reads[2])):
@@ -292,27 +317,27 @@ class _Builder:
                 )
                 self.graph.add(ggml.ggml_set_rows(context, part, rows, cells))
             held.append(ggml.ggml_view_3d(context, whole, wide, self.positions, places.heads, row, head, 0))
-        query = self.floats(places.reads[0], wide, self.shape.n_heads, self.rows)
-        mask = self.leaf(ggml.GGML_TYPE_F16, mask_at, self.positions, self.rows)
+        query = self.operand(places.reads[0], wide, self.shape.n_heads)
+        mask = self.leaf(ggml.GGML_TYPE_F16, mask_at, self.positions, self.rows - self.start)
         attended = ggml.ggml_flash_attn_ext(
             context, ggml.ggml_permute(context, query, 0, 2, 1, 3), *held, mask, 1 / math.sqrt(wide), 0.0, 0.0
         )
-        self.graph.add(attended, places.writes[0])
+        self.graph.add(attended, self.from_start(places.writes[0], wide * self.shape.n_heads))
 
     def add(self, operation: Operation, places: _Places) -> None:
         """Add two rows. The result may have the address of the first operand."""
-        x, y = (self.floats(address, self.shape.d_model, self.rows) for address in places.reads)
-        self.graph.add(self.ggml.ggml_add(self.context, x, y), places.writes[0])
+        x, y = (self.operand(address, self.shape.d_model) for address in places.reads)
+        self.graph.add(self.ggml.ggml_add(self.context, x, y), self.from_start(places.writes[0], self.shape.d_model))
 
     def swiglu(self, operation: Operation, places: _Places) -> None:
         """Compute gate / (1 + exp(-gate)) * up."""
-        gate, up = (self.floats(address, self.shape.d_ff, self.rows) for address in places.reads)
-        self.graph.add(self.ggml.ggml_swiglu_split(self.context, gate, up), places.writes[0])
+        gate, up = (self.operand(address, self.shape.d_ff) for address in places.reads)
+        result = self.from_start(places.writes[0], self.shape.d_ff)
+        self.graph.add(self.ggml.ggml_swiglu_split(self.context, gate, up), result)
 
     def logits(self, operation: Operation, places: _Places) -> None:
         """Multiply the last rows with the output matrix, in private scratch; then copy the products to the output."""
-        wide, start = self.shape.d_model, 4 * self.shape.d_model * (self.rows - self.outputs)
-        x = self.floats(places.reads[0] + start if places.reads[0] else 0, wide, self.outputs)
+        x = self.operand(places.reads[0], self.shape.d_model)
         private = self.graph.add(self.ggml.ggml_mul_mat(self.context, self.weight(places), x), places.scratch)
         output = self.floats(places.writes[0], self.shape.vocab, self.outputs)
         self.graph.add(self.ggml.ggml_cpy(self.context, private, output))
@@ -362,7 +387,7 @@ class GgmlKernel:
         if self.uses_cache:
             end = (batch.first + batch.rows - 1) // BLOCK * BLOCK + BLOCK
             self._write_positions(batch.rows, batch.first, end)
-            shape = GraphShape(batch.rows, end, 0)
+            shape = GraphShape(batch.rows, end, max(batch.outputs, 1))
         else:
             shape = GraphShape(batch.rows, 0, batch.outputs)
         graph, plan = self.prepare(shape)
@@ -463,7 +488,7 @@ class GgmlKernels(DeviceKernels):
         parts, needed = _WorkParts.of(size), 0
         graph = _Graph(self.ggml, count_tensors(operations, shape, cache_heads))
         for first, end, pass_shape in (
-            (0, -1, GraphShape(size.rows, size.context, 0)),
+            (0, -1, GraphShape(size.rows, size.context, size.output_rows)),
             (-1, None, GraphShape(size.rows, 0, size.output_rows)),
         ):
             graph.begin(pass_shape)

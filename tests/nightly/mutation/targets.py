@@ -366,6 +366,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/exporters/minimalloc.py": (f"{UNIT}export_minimalloc.py",),
     "tmmu/exporters/tflite.py": (f"{UNIT}export_tflite.py", f"{COMMANDS}foreign_commands.py"),
     "tmmu/exporters/executorch.py": (f"{UNIT}executorch.py",),
+    "tmmu/exporters/ggml.py": (f"{UNIT}export_ggml.py",),
     "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *PACKING, GOLDEN),
     "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", f"{UNIT}fixed_offsets.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),
