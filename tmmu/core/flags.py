@@ -477,6 +477,17 @@ def runtime_of(as_runtime: str | None, ort_level: str | None) -> RuntimeGraph | 
     return RuntimeGraph(as_runtime, ort_level or "")
 
 
+def workspace_option(load: Callable[[str], Any]) -> Decorator:
+    """Return the option --workspace, whose file `load` reads."""
+    return click.option(
+        "--workspace",
+        type=existing,
+        callback=lambda _context, _parameter, path: None if path is None else load(path),
+        metavar="FILE",
+        help="What kernels need beside operands and results, by operator or node (TOML).",
+    )
+
+
 RUNTIME_FLAGS = gather_options(
     "runtime",
     runtime_of,
