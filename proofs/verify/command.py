@@ -45,12 +45,13 @@ from tmmu.core.flags import (
     model_file,
     parse_offsets,
     stem_of_plan,
+    workspace_option,
 )
 from tmmu.core.output import STANDARD, count_noun, escape_line, print_lines, print_text
 from tmmu.core.process import WORST_FIRST
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import MODES, FixedByte
-from tmmu.plans import configuration_file, failed_models
+from tmmu.plans import configuration_file, failed_models, workspace_file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.gate import StatedBuffers, StatedPlan
 from tmmu.plans.sections import BufferPlan, Membership, Plan
@@ -234,6 +235,7 @@ class Printing:
     callback=_configuration,
     help="The arena configuration (TOML, as for tmmu plan) that each plan must have; else the plan's is assumed.",
 )
+@workspace_option(workspace_file.load)
 @binding_option("--fix", flags.FIX)
 @click.option(
     "--mode",

@@ -153,12 +153,15 @@ def judge(
     result.claims = claims_of(plan)
     if options.model is not None:
         result.assumptions["mode"] = mode
+    if options.workspace is not None:
+        needs = (*options.workspace.operators, *options.workspace.nodes)
+        result.assumptions["workspace"] = {name: list(need) for name, need in needs}
     if plan.envelope is not None and plan.envelope.symbolic:
         result.assumptions["symbolic"] = True
     if origin is not None and origin.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:
-        model = None if options.model is None else _model(plan, options.model, asked, mode, sources)
+        model = None if options.model is None else _model(plan, options, asked, mode, sources)
     except TmmuError as error:
         refute(result, [_not_of_model(plan, error)], obligations_of(plan, options), plan)
         return result
@@ -308,21 +311,25 @@ def _export(result: Verdict, subject: Subject, outcomes: Sequence[Outcome], into
     export.write_lemmas(Path(into) / smtlib.LEMMAS, names)
 
 
-def _model(plan: Plan, path: str, asked: Bindings, mode: str, sources: Sources) -> RankModel:
+def _model(plan: Plan, options: Options, asked: Bindings, mode: str, sources: Sources) -> RankModel:
     """Return what the plan's rank must run of the model; of a plan without a shard spec that is the model.
 
     The model is bound like the plan, except for the values that only the user states.
     """
     from proofs.readers.models.recomputation import add_recomputation
+    from proofs.readers.models.workspace import add_workspace
     from proofs.sharding.stages import RankModel
 
-    bound, origin = bindings_for(plan, asked), plan.provenance
+    bound, origin, path = bindings_for(plan, asked), plan.provenance, options.model
+    assert path is not None  # the caller has checked this
     trusted = replace(
         bound, shapes={**bound.shapes, **asked.shapes}, defaults={}, donated=(), trust_shapes=asked.trust_shapes,
         stated=asked.stated,
     )  # fmt: skip
     try:
         whole = add_recomputation(sources.model(path, trusted, mode), plan, mode)
+        if options.workspace is not None:
+            whole = add_workspace(whole, options.workspace)
         if origin is None or not origin.shard_spec:
             return RankModel(whole, {})
         return sources.of_rank(whole, origin.shard_spec, origin.rank)

@@ -18,6 +18,7 @@ from tmmu.core.output import suggest_names
 from tmmu.core.vocabulary import Bindings, FixedByte
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import BufferPlan, Plan
+from tmmu.plans.workspace_file import Workspace
 
 REQUIRABLE = (
     "model",
@@ -78,6 +79,8 @@ class Options:
     """The arena configuration that plans must have."""
     fixed: Mapping[str, FixedByte] = field(default_factory=dict)
     """Where tensors must begin, whatever a plan states of it."""
+    workspace: Workspace | None = None
+    """What steps of the model need as scratch, which the plan must state so."""
     capacity: int | None = None
     """The bytes of the memory, of formats that state none."""
     solving: Solving = field(default_factory=Solving)
@@ -107,6 +110,8 @@ def check_agreement(plan: Plan, options: Options) -> None:
     Raises `Disagreement`.
     """
     origin, asked = plan.provenance, options.bindings
+    if options.workspace is not None and options.model is None:
+        raise Disagreement("--workspace goes with --model: it is about the nodes of a model")
     is_one_of_many = options.in_set or (origin is not None and bool(origin.shard_spec))
     if not is_one_of_many:  # of a rank's or a program's plan, all plans that are given must be asked
         for name in donation.unmatched_patterns(asked.donated, donation.donated_names(plan, asked.donated)):
@@ -167,7 +172,10 @@ def _runtime_flags(asked: Bindings, stated: Bindings, model: str | None) -> list
 def check_buffers(plan: BufferPlan, options: Options) -> None:
     """Check that nothing about steps is asked of lifetimes without accesses. Raises `Disagreement`. spec: P2.6"""
     donated = options.bindings.donated
-    for flag, given in (("--model", options.model), ("--donate", donated), ("--mode", options.mode)):
+    workspace = options.workspace
+    for flag, given in (
+        ("--model", options.model), ("--donate", donated), ("--mode", options.mode), ("--workspace", workspace),
+    ):  # fmt: skip
         if given:
             raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
     _check_fixed(plan.buffers.name, options.fixed)

@@ -106,6 +106,8 @@ def _assumed(verdict: Verdict) -> Iterator[str]:
         yield f"inputs that are overwritten: {list_names(lost)}"
     if given["believed_operators"]:
         yield f"operators as the file states them: {list_names(given['believed_operators'])}"
+    if workspace := given.get("workspace"):
+        yield f"workspace as given here: {_pairs({name: f'{size} bytes' for name, (size, _) in workspace.items()})}"
     if given["stated_sizes"]:
         yield f"sizes as given here: {_pairs(given['stated_sizes'])}"
     if given["assumed_sizes"]:

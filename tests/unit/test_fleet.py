@@ -44,6 +44,7 @@ from tmmu.ir import files
 from tmmu.plans import file
 from tmmu.plans.configuration_file import Configuration
 from tmmu.plans.sections import Plan, amend_plan
+from tmmu.plans.workspace_file import Need, Workspace
 
 STAGES = 2
 """Ranks 0 and 1 are of one stage, 2 and 3 of the other: there are two different plans but for what each rank holds."""
@@ -270,6 +271,7 @@ OTHER: dict[str, Any] = {
     "bindings.defaults": {"d": "1"}, "bindings.donated": ("x",), "bindings.trust_shapes": True,
     "bindings.ranges": {"n": (1, 2)}, "bindings.stated": {"y": "bytes:1"}, "bindings.steps": {"n": (1, 2)},
     "bindings.runtime": RuntimeGraph("onnxruntime", "all"),
+    "workspace": Workspace((("Conv", Need(1, 1)),)),
     "require": ("model",), "mode": "forward", "arenas": Configuration((), "tiered"), "fixed": {"x": 64}, "capacity": 7,
     "solving.solvers": ("cvc5",), "solving.timeout": 5.0, "solving.definition_limit": 3, "folders.optimum": "proofs",
 }  # fmt: skip

@@ -11,7 +11,6 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.options import Arenas
-from tmmu.core.bindings import describe_runtime
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import OnceCommand, format_examples, model_file
 from tmmu.core.output import format_json, format_kib, print_lines, print_text
@@ -159,6 +158,7 @@ def table(found: list[ComparisonRow]) -> Iterator[str]:
 
 def runtime_table(found: RuntimeFigures | None) -> Iterator[str]:
     """The figures of the runtime itself, and what they are. spec: C3.4"""
+    from tmmu.core.bindings import describe_runtime  # which loads NumPy
     from tmmu.tasks.runtime_figures import EXPLANATION
 
     if found is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
-from tmmu.core.flags import OnceCommand, format_examples, plan_or_set
+from tmmu.core.flags import OnceCommand, format_examples, plan_or_dump
 from tmmu.core.output import count_noun, format_json, format_size, print_lines, print_text
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
         "tmmu diff old.plan.cbor new.plan.cbor --max-growth 5%",
     ),
 )
-@click.argument("before", type=plan_or_set)
-@click.argument("after", type=plan_or_set)
+@click.argument("before", type=plan_or_dump)
+@click.argument("after", type=plan_or_dump)
 @click.option(
     "--max-growth", callback=_part, metavar="PART",
     help="Exit with 1 where the footprint of an arena has grown by more than this, as in 5%.",
@@ -51,17 +51,19 @@ def _part(_context: object, _parameter: object, text: str | None) -> Fraction | 
 def diff(before: str, after: str, max_growth: Fraction | None, style: str) -> int:
     """Compare two plans: what each arena needs, and which tensors are new, gone, resized, moved, or live otherwise.
 
-    Of two plan sets, the programs of one name are compared; arenas are those of each program.
+    Of two plan sets, the programs of one name are compared; arenas are those of each program. The plans may be those of
+    another compiler, such as dumps of XLA or Inductor.
     """
-    from tmmu.plans import file
+    from tmmu.cli import dumps
     from tmmu.report.difference import arena_changes, growth, tensor_changes
 
+    before, after = map(dumps.find_dump, (before, after))
     if os.path.isdir(before) != os.path.isdir(after):
         raise click.UsageError("a plan set is compared with a plan set, and a plan with a plan")
     if os.path.isdir(before):
         arenas, tensors = _set_changes(before, after)
     else:
-        plans = [file.load_any(path).plan for path in (before, after)]
+        plans = [dumps.load(path).plan for path in (before, after)]
         arenas, tensors = arena_changes(*plans), tensor_changes(*plans)
     grown = growth(arenas)
     too_much = max_growth is not None and (grown is None or grown > max_growth)

@@ -46,35 +46,46 @@ def _completed(context: click.Context, parameter: click.Parameter, begun: str) -
     cls=OnceCommand,
     epilog=format_examples(
         "tmmu explain unet.plan.cbor --model unet.onnx",
+        "tmmu explain buffer-assignment.txt --repack",
         "tmmu explain ARENA_TOO_SMALL",
         "tmmu explain sharing_is_sound",
     ),
 )
 @click.argument("what", metavar="PLAN|CODE|NAME", shell_complete=_completed)
 @click.option("--model", type=model_file, help="The plan's model: try what would save.")
-def explain(what: str, model: str | None) -> int:
+@click.option("--repack", is_flag=True, help="Pack the same lifetimes anew, and print what that would save.")
+def explain(what: str, model: str | None, repack: bool) -> int:
     """Say why a plan needs its memory, or what a failure code or a name in a verdict means.
 
     Of a plan: the peak of each arena, what is live there, and which tensors' absence would lower it most. With its
     model also what other orders and layouts would need, no in-place reuse, donated inputs and, in training,
-    computing again; and why in-place hints were refused. What is not tried is named.
+    computing again; and why in-place hints were refused. What is not tried is named. The plan may be another
+    compiler's, such as a dump of XLA or Inductor: then all of its allocations are added up first.
     """
     if not os.path.exists(what):
         return _code(what)
+    from tmmu.cli import dumps
     from tmmu.cli.streams import explain_streams
-    from tmmu.plans import file
     from tmmu.plans.sections import Plan
     from tmmu.report.arena_map import arena_maps, step_names
 
+    what = dumps.find_dump(what)
     if os.path.isdir(what):
-        if model is not None:
-            raise click.UsageError("--model is for one plan, not a set")
+        if model is not None or repack:
+            raise click.UsageError("--model and --repack are for one plan, not a set")
         print_lines(*_of_set(what))
         return 0
-    plan = file.load_any(what).plan
-    names = step_names(plan)
-    for one in arena_maps(plan):
+    stated = dumps.load(what)
+    plan, foreign = stated.plan, dumps.is_foreign(stated)
+    names, maps = step_names(plan), arena_maps(plan, with_released=False)
+    if foreign:
+        print_lines(*dumps.describe_whole(maps, names))
+    for one in dumps.choose_detailed(maps) if foreign else maps:
         print_lines(*_arena(one, names))
+    if repack:
+        print_lines(*dumps.describe_repacking(plan))
+    elif foreign:
+        print_lines("not tried without --repack: another packing of the same lifetimes")
     if isinstance(plan, Plan):
         print_lines(*explain_streams(plan))
     if model is not None:
@@ -83,7 +94,7 @@ def explain(what: str, model: str | None) -> int:
         with progress(what) as doing:
             for line in _others(plan, model, doing):
                 print_lines(line)
-    elif isinstance(plan, Plan):
+    elif isinstance(plan, Plan) and not foreign:
         tried = "other orders and layouts, other in-place reuse and computing again"
         print_lines(f"not tried without --model: {tried}, and why hints were refused")
     return 0

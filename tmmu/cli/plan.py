@@ -30,6 +30,7 @@ from tmmu.core.flags import (
     format_examples,
     gather_options,
     stem_of_model,
+    workspace_option,
 )
 from tmmu.core.output import (
     STANDARD,
@@ -48,6 +49,7 @@ from tmmu.core.vocabulary import Model
 if TYPE_CHECKING:
     from tmmu.planner import Planned
     from tmmu.plans.sections import Plan
+    from tmmu.plans.workspace_file import Workspace
     from tmmu.runtime.events import EventLog
     from tmmu.tasks.planning import PlanningTask
 
@@ -61,6 +63,13 @@ def _capacities(_context: object, parameter: click.Parameter, given: tuple[str, 
             raise click.BadParameter(f"{text!r} is not ARENA=BYTES, or names an arena again", param=parameter)
         found[name] = memory(_context, parameter, amount) or 0
     return found
+
+
+def _load_workspace(path: str) -> Workspace:
+    """Return what a file states of workspaces."""
+    from tmmu.plans import workspace_file  # which loads more than a help text needs
+
+    return workspace_file.load(path)
 
 
 def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
@@ -110,6 +119,7 @@ def _with_capacities(arenas: Arenas, capacity: dict[str, int]) -> Arenas:
     metavar="ARENA=BYTES",
     help="The capacity of an arena, in place of the configuration's: 1MiB, or a number.",
 )
+@workspace_option(_load_workspace)
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
 @click.option("--events", type=shared.record, help="Append each step of the slot assignment to this log.")
 @click.option(
@@ -151,6 +161,8 @@ def plan(
     if flags.is_asked:
         if events is not None:
             raise click.UsageError("--events does not go with a plan set")
+        if request.workspace is not None:
+            raise click.UsageError("--workspace does not go with a plan set")
         return plan_set(list(chain.from_iterable(listing.files for listing in given)), output, request, flags, printing)
     models = list(dict.fromkeys(chain.from_iterable(listing.files for listing in given)))
     several = len(models) > 1
@@ -263,7 +275,15 @@ def _read(
     bindings = request.bindings
     while True:
         try:
-            return task(model, bindings, request.training, request.options, request.arenas, divided=divided)
+            return task(
+                model,
+                bindings,
+                request.training,
+                request.options,
+                request.arenas,
+                divided=divided,
+                workspace=request.workspace,
+            )
         except NotOfModel as error:
             if absent is None:
                 raise

@@ -19,11 +19,12 @@ from tmmu.tasks.training import TrainingOptions
 
 if TYPE_CHECKING:
     from tmmu.planner import PlanOptions
+    from tmmu.plans.workspace_file import Workspace
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """How each model is planned, and how many processes check and write the plans of its ranks."""
+    """How each model is planned, and how many processes check and write the plans of its ranks. spec: M4.3"""
 
     bindings: Bindings
     training: TrainingOptions
@@ -31,8 +32,11 @@ class PlanRequest:
     arenas: Arenas
     sharding: ShardOptions
     jobs: int | None
+    workspace: Workspace | None
 
     def __post_init__(self) -> None:
+        if self.workspace is not None and self.sharding.shard is not None:
+            raise click.UsageError("--workspace does not go with --shard")
         if self.jobs is not None and (self.sharding.shard is None or self.sharding.rank is not None):
             raise click.UsageError("--jobs goes with --shard, for all ranks")
 

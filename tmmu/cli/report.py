@@ -13,7 +13,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.extras import require_package
-from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file, plan_or_set
+from tmmu.core.flags import OnceCommand, format_examples, model_file, plan_file, plan_or_dump
 from tmmu.core.output import STANDARD, escape_line, print_lines
 from tmmu.core.progress import progress
 from tmmu.core.vocabulary import Bindings
@@ -37,7 +37,7 @@ DRAWN_BY = {"html": "bokeh", **dict.fromkeys(("png", "svg", "pdf"), "matplotlib"
         "tmmu report session/ -o session.html",
     ),
 )
-@click.argument("plan", type=plan_or_set, metavar="PLAN|SET")
+@click.argument("plan", type=plan_or_dump, metavar="PLAN|SET")
 @click.option("-o", "--output", type=options.output, help="Where to write it; its suffix says what [PLAN.html].")
 @click.option("--as", "kind", type=click.Choice(list(KINDS)), help="What to write, whatever the suffix.")
 @click.option("--compare", type=plan_file, metavar="PLAN", help="Another plan beside it, in a page.")
@@ -59,10 +59,12 @@ def report(
     Of a plan set, the programs are side by side on one address axis, and what they share is across all of them.
     """
     from proofs.readers.plans import formats as plan_formats
+    from tmmu.cli import dumps
     from tmmu.core import canonical
     from tmmu.report import records
     from tmmu.report.arena_map import arena_maps, step_names
 
+    plan = dumps.find_dump(plan)
     if os.path.isdir(plan):
         if compare is not None or model is not None or donate:
             raise click.UsageError("--compare, --model and --donate are for one plan, not a set")

@@ -8,7 +8,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core import kind
-from tmmu.core.flags import MODEL_SUFFIXES, PLAN_SUFFIXES, File, OnceCommand, format_examples
+from tmmu.core.flags import DUMP_SUFFIXES, MODEL_SUFFIXES, PLAN_SUFFIXES, File, OnceCommand, format_examples
 from tmmu.core.output import count_noun, format_json, print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
@@ -21,7 +21,7 @@ from tmmu.core.vocabulary import Bindings
         "tmmu show unet.onnx --dim batch=1 --as text",
     ),
 )
-@click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES), folder=True))
+@click.argument("file", type=File((*PLAN_SUFFIXES, *MODEL_SUFFIXES, *DUMP_SUFFIXES), folder=True))
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
 @click.option("--storages", "what", flag_value="storages", help="A row for each storage: its offset, with reasons.")
@@ -48,15 +48,18 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
 
     Of the plan FILE: its arenas and the live tensors at the peak, or tensors, storages or steps; of the layout pools
     its memory pools too. With --dim, a plan for ranges is shown at one of its shapes. Of the folder of a plan set: what
-    its programs share, and what they need together.
+    its programs share, and what they need together. Of a plan of another compiler, such as a dump of XLA or Inductor:
+    the most bytes that are live at once, and the largest of them.
 
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads. With --as
     minimalloc: print buffers, lifetimes and offsets of one arena as CSV that MiniMalloc and idealloc read.
     """
-    from tmmu.cli import show_report, storages, summary
+    from tmmu.cli import dumps, show_report, storages, summary
     from tmmu.plans import file as plans
+    from tmmu.plans.sections import Plan
     from tmmu.tasks import memory_pools
 
+    file = dumps.find_dump(file)
     if os.path.isdir(file):
         if what is not None or form is not None or style == "csv" or bindings != Bindings():
             raise click.UsageError("a plan set is shown as a whole, as text or as JSON; or show one of its plans")
@@ -77,7 +80,17 @@ def show(file: str, what: str | None, style: str, form: str | None, arena: str |
         return 0
     if bindings != Bindings(dims=bindings.dims):
         raise click.UsageError("bindings go with --as text and an ONNX model; a plan for ranges takes --dim NAME=SIZE")
-    loaded = plans.load(file).plan
+    stated = dumps.load(file)
+    if not isinstance(loaded := stated.plan, Plan):
+        if what is not None or style != "text" or bindings.dims:
+            raise click.UsageError(
+                "the plan states lifetimes and no steps: tmmu report writes its buffers as .csv or .json"
+            )
+        print_lines(*dumps.describe(loaded))
+        return 0
+    if dumps.is_foreign(stated) and what is None and style == "text":
+        print_lines(*dumps.describe(loaded))
+        return 0
     if bindings.dims:
         from tmmu.tasks import shapes
 

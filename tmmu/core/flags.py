@@ -30,6 +30,8 @@ PLAN_SUFFIXES = (".plan.cbor", ".plan.txt")
 """The suffixes of plans in a folder."""
 MODEL_SUFFIXES = (".onnx", ".ir.cbor", ".ir.txt")
 """The suffixes of models in a folder."""
+DUMP_SUFFIXES = ("-buffer-assignment.txt", ".inductor", ".iree", ".pte", ".relax", ".tflite")
+"""The suffixes of files with plans of other producers, for completion only: content decides."""
 
 
 def stem_of_plan(path: str) -> str:
@@ -192,6 +194,8 @@ class FileOrSet(File):
 
 plan_file, model_file, plan_or_set = File(PLAN_SUFFIXES), File(MODEL_SUFFIXES), FileOrSet(PLAN_SUFFIXES)
 """A plan, a model, or a plan or a plan set, that is read."""
+plan_or_dump = File((*PLAN_SUFFIXES, *DUMP_SUFFIXES), folder=True)
+"""A plan, ours or another producer's, or a folder: a plan set, or a dump that holds one plan."""
 
 
 class Output(click.Path):
@@ -471,6 +475,17 @@ def runtime_of(as_runtime: str | None, ort_level: str | None) -> RuntimeGraph | 
         return None
     require_package("onnxruntime", f"--as {as_runtime}", "judges")
     return RuntimeGraph(as_runtime, ort_level or "")
+
+
+def workspace_option(load: Callable[[str], Any]) -> Decorator:
+    """Return the option --workspace, whose file `load` reads."""
+    return click.option(
+        "--workspace",
+        type=existing,
+        callback=lambda _context, _parameter, path: None if path is None else load(path),
+        metavar="FILE",
+        help="What kernels need beside operands and results, by operator or node (TOML).",
+    )
 
 
 RUNTIME_FLAGS = gather_options(

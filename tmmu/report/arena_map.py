@@ -16,6 +16,8 @@ from tmmu.plans.columns import ROLES
 from tmmu.plans.sections import BufferPlan, Plan
 
 Int = NDArray[np.int64]
+RELEASE = "free"
+"""The operator of a step that only gives bytes back, in plans of other producers."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,29 @@ def step_names(plan: Plan | BufferPlan) -> list[str]:
     return plan.allocation.steps.node.list() if isinstance(plan, Plan) else []
 
 
-def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
-    """Return a map of each arena with storages, first those that change with time. O(plan)."""
+def find_released(plan: Plan | BufferPlan) -> NDArray[np.bool_]:
+    """Return for each storage whether it only states that its bytes are given back, as readers of dumps state it.
+
+    Such a storage is written by a step `free` and read by none: it forbids that anything is found there later, and
+    holds nothing.
+    """
+    found = np.zeros(len(plan.placement.storages), np.bool_)
+    if isinstance(plan, Plan):
+        ops, tensors = plan.allocation.ops, plan.allocation.tensors
+        free = np.array([op == RELEASE and domain not in ("", "ai.onnx") for domain, op in ops], np.bool_)
+        made = np.flatnonzero(tensors.writer != NONE)
+        made = made[free[plan.allocation.steps.op[tensors.writer[made]]]] if len(ops) else made
+        found[tensors.storage[made]] = True
+    return found
+
+
+def arena_maps(plan: Plan | BufferPlan, *, with_released: bool = True) -> list[ArenaMap]:
+    """Return a map of each arena with storages, first those that change with time. O(plan).
+
+    Without `with_released` storages that hold nothing (`find_released`) are left out; footprints count them.
+    """
     placement = plan.placement
+    left_out = find_released(plan) & (not with_released)
     storages = placement.storages
     count = len(storages)
     names, roles, operators = [[""] * count for _ in range(3)]
@@ -98,7 +120,7 @@ def arena_maps(plan: Plan | BufferPlan) -> list[ArenaMap]:
         slot = claims.slots.of.astype(np.int64) - first[storages.arena]
     found = []
     for a, (arena, footprint) in enumerate(zip(placement.arenas, metrics.compute_footprints(placement), strict=True)):
-        rows = np.flatnonzero(storages.arena == a)
+        rows = np.flatnonzero((storages.arena == a) & ~left_out)
         if not len(rows):
             continue
         # A plan that would be refuted may state births behind the last step; they are drawn at it.

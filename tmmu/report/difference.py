@@ -48,7 +48,7 @@ def arena_changes(before: Plan | BufferPlan, after: Plan | BufferPlan) -> list[A
     """Return the arenas of both plans, first those of the first plan. O(storages)."""
     found: list[dict[str, tuple[int, int]]] = []
     for plan in (before, after):
-        peaks = {one.name: one.peak for one in arena_maps(plan)}
+        peaks = {one.name: one.peak for one in arena_maps(plan, with_released=False)}
         footprints = metrics.compute_footprints(plan.placement)
         found.append(
             {

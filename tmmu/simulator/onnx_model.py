@@ -179,6 +179,7 @@ class OnnxModel:
             if name not in rows:
                 raise _other(f"the plan has no tensor {name}", name)
         copies = {copy for inner in list_bodies(program.items) for _, copy in inner.returns}
+        copies.update(t for step in program.steps for t in step.scratch)
         for t, name in enumerate(program.names):
             if t in copies:
                 continue

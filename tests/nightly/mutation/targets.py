@@ -189,6 +189,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/report/{name}.py": (f"{COMMANDS}report.py", f"{UNIT}explain.py") for name in ("arena_map", "records")},
     "tmmu/report/lanes.py": (f"{COMMANDS}report.py",),
     **{f"tmmu/report/{name}.py": (f"{UNIT}explain.py",) for name in ("difference", "explanation")},
+    **dict.fromkeys(("tmmu/plans/workspace_file.py", "proofs/readers/models/workspace.py"), (f"{UNIT}workspace.py",)),
+    **dict.fromkeys(("tmmu/report/overview.py", "tmmu/cli/dumps.py"), (f"{UNIT}dumps.py",)),
     "tmmu/tasks/library.py": (f"{UNIT}library.py",),
     "tmmu/tasks/runtime_figures.py": (f"{UNIT}runtime_graphs.py",),
     "tmmu/ir/graph.py": (f"{UNIT}library.py", f"{UNIT}graph_streams.py"),
