@@ -8,6 +8,7 @@ import pytest
 from tmmu.cli.effort import LookCount
 from tmmu.core.vocabulary import EFFORT_END
 from tmmu.planner.layouts import calibration
+from tmmu.planner.layouts.compiled import compile_loop
 
 
 @pytest.mark.parametrize(
@@ -41,4 +42,5 @@ def test_the_rate_is_measured_without_and_with_the_compiled_search(monkeypatch: 
     monkeypatch.setattr(calibration, "MEASURED_UNCOMPILED", 1 << 15)
     slow, fast = calibration.measure_rate(lambda _loop: None), calibration.measure_rate()
     assert 0 < slow < fast
+    assert calibration._search(1 << 23, compile_loop) >= 1 << 23, "the search has not ended"
     assert all(len(str(rate).rstrip("0")) <= 2 for rate in (slow, fast))

@@ -9,8 +9,8 @@ from tmmu.planner.layouts.boxes import Boxes, place_best_fit
 from tmmu.planner.layouts.compiled import Compile, compile_loop
 from tmmu.planner.layouts.search import Effort, Search, run_searches
 
-BOXES = 150
-"""The boxes of the set that is searched."""
+BOXES = 300
+"""The boxes of the set that is searched: no effort measured here places them at their bound."""
 WARMING = 1 << 20
 """The looks of the compiled search that are not measured: they load its loops, or compile them."""
 MEASURED, MEASURED_UNCOMPILED = 1 << 26, 1 << 18
@@ -31,9 +31,9 @@ def measure_rate(compile_: Compile = compile_loop) -> int:
 
 
 def _search(looks: int, compile_: Compile) -> int:
-    """Search a set of boxes of many sizes, and return the looks spent: all that are allowed, as none ends it."""
+    """Search a set of boxes of many sizes, and return the looks spent."""
     birth = [i * 7919 % 61 for i in range(BOXES)]
-    death = [b + i * 104729 % 17 for i, b in enumerate(birth)]
+    death = [b + i * 104729 % 40 for i, b in enumerate(birth)]
     size = [1 + i * 1299709 % 997 for i in range(BOXES)]
     boxes, effort = Boxes(birth, death, size, [1] * BOXES, {}), Effort(looks)
     run_searches([Search(boxes, place_best_fit(boxes, compile_), 0, compile_)], effort, lambda: False)
