@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tmmu.planner.layouts.boxes import Boxes
 
 
-class Part(NamedTuple):
+class Cut(NamedTuple):
     """A box: steps from `birth` up to, but without, `end`; bytes from `low` up to, but without, `high`."""
 
     birth: int
@@ -21,7 +21,7 @@ class Part(NamedTuple):
     high: int
 
 
-class Family(NamedTuple):
+class CutFamily(NamedTuple):
     """How boxes are cut: how often between steps, how often into five around a center, and at which bytes otherwise."""
 
     between_steps: float
@@ -39,19 +39,19 @@ def _equal_byte(rng: random.Random, low: int, high: int) -> int:
 
 
 FAMILIES = {
-    "guillotine": Family(0.45, 0, _any_byte),
-    "pinwheels": Family(0.4, 0.3, _any_byte),
-    "equal sizes": Family(0.5, 0.1, _equal_byte),
-    "long lives": Family(0.2, 0.1, _any_byte),
-    "short lives": Family(0.7, 0.1, _any_byte),
+    "guillotine": CutFamily(0.45, 0, _any_byte),
+    "pinwheels": CutFamily(0.4, 0.3, _any_byte),
+    "equal sizes": CutFamily(0.5, 0.1, _equal_byte),
+    "long lives": CutFamily(0.2, 0.1, _any_byte),
+    "short lives": CutFamily(0.7, 0.1, _any_byte),
 }
 """The families by name."""
 
 
-def cut_tight(family: Family, seed: int, count: int, steps: int, height: int) -> Boxes:
+def cut_tight(family: CutFamily, seed: int, count: int, steps: int, height: int) -> Boxes:
     """Return at least `count` boxes, if the rectangle can be cut so often, in random order."""
     rng = random.Random(seed)
-    parts, whole = [Part(0, steps, 0, height)], list[Part]()
+    parts, whole = [Cut(0, steps, 0, height)], list[Cut]()
     while parts and len(parts) + len(whole) < count:
         parts.sort(key=lambda part: (part.end - part.birth) * (part.high - part.low))
         cut = parts.pop(-1 - min(int(rng.expovariate(1)), len(parts) - 1))
@@ -65,17 +65,17 @@ def cut_tight(family: Family, seed: int, count: int, steps: int, height: int) ->
     )  # fmt: skip
 
 
-def _cut(rng: random.Random, family: Family, part: Part) -> list[Part]:
+def _cut(rng: random.Random, family: CutFamily, part: Cut) -> list[Cut]:
     birth, end, low, high = part
     if rng.random() < family.pinwheels and end - birth > 2 and high - low > 2:
         s, t = sorted(rng.sample(range(birth + 1, end), 2))
         a, b = sorted(rng.sample(range(low + 1, high), 2))
-        center = Part(s, t, a, b)
-        return [Part(birth, t, low, a), Part(t, end, low, b), Part(s, end, b, high), Part(birth, s, a, high), center]
+        center = Cut(s, t, a, b)
+        return [Cut(birth, t, low, a), Cut(t, end, low, b), Cut(s, end, b, high), Cut(birth, s, a, high), center]
     if end - birth > 1 and (rng.random() < family.between_steps or high - low < 2):
         s = rng.randint(birth + 1, end - 1)
-        return [Part(birth, s, low, high), Part(s, end, low, high)]
+        return [Cut(birth, s, low, high), Cut(s, end, low, high)]
     if high - low > 1:
         a = family.byte(rng, low, high)
-        return [Part(birth, end, low, a), Part(birth, end, a, high)]
+        return [Cut(birth, end, low, a), Cut(birth, end, a, high)]
     return []

@@ -24,7 +24,7 @@ def interpreted(_loop: Callable[..., int]) -> None:
 
 
 def filled(seed: int, count: int, steps: int) -> Boxes:
-    """Random boxes, and one more if bytes are left below the peak at a step. One of six such sets cannot be placed."""
+    """Random boxes, and one more if bytes are left below the peak at a step. One set in six cannot be placed."""
     rng = random.Random(seed)
     birth = [rng.randrange(steps) for _ in range(count)]
     death = [min(steps - 1, b + rng.randrange(1, 4)) for b in birth]
@@ -45,10 +45,13 @@ def filled(seed: int, count: int, steps: int) -> Boxes:
 
 def decide(boxes: Boxes, budget: int = LOOKS) -> tuple[int, list[int], list[int]]:
     """The outcome of the search at the peak, offsets and registers, uncompiled."""
-    problem = exact.build_problem(boxes.size, boxes.alignment, find_sections(boxes).of)
+    sections = find_sections(boxes).of
+    chains = exact.join_chains(sections)
+    problem = exact.build_chains(boxes.size, boxes.alignment, sections, chains)
     state = exact.start_state(problem)
     outcome = exact.explore(problem, state, boxes.peak(), budget)
-    return outcome, state.placement.offset, state.placement.register
+    of_boxes = {i: at for chain, at in zip(chains, state.placement.offset, strict=True) for i in chain}
+    return outcome, [of_boxes[i] for i in range(len(boxes))], state.placement.register
 
 
 def is_possible(boxes: Boxes) -> bool:
@@ -143,3 +146,14 @@ def test_the_bound_rises_where_nothing_fits_and_the_effort_is_that_of_the_proof(
     effort = Effort(LOOKS)
     next(iter(group.steps(effort)))
     assert (group.bound, effort.found) == (boxes.peak() + group.unit, effort.spent)
+
+
+def test_boxes_of_a_chain_have_one_offset() -> None:
+    """At the border of sections 1 and 2 one box ends and one begins; at the others two do."""
+    boxes = Boxes([0, 0, 1, 1, 2, 3, 3], [0, 0, 1, 2, 2, 3, 3], [2, 3, 2, 3, 2, 1, 4], [1, 1, 2, 1, 1, 1, 1], {})
+    sections = find_sections(boxes).of
+    chains = exact.join_chains(sections)
+    assert chains == [[0], [1], [2, 4], [3], [5], [6]]
+    problem = exact.build_chains(boxes.size, boxes.alignment, sections, chains)
+    assert (problem.first, problem.last) == ([0, 0, 1, 1, 2, 2], [1, 1, 2, 2, 3, 3])
+    assert problem.alignment == [1, 1, 2, 1, 1, 1]

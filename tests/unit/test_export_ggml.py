@@ -186,7 +186,7 @@ def test_a_work_buffer_that_is_too_small_and_an_arena_that_is_not_aligned_are_re
 
 
 def test_ggml_python_cuts_off_the_address_of_the_processors_buffer_type() -> None:
-    """Therefore `make_allocator` asks the device for it. A version that is mended fails here: finding 350."""
+    """Therefore `make_allocator` asks the device for it. A version that is mended fails here: finding 357."""
     from ggml import ggml
 
     device = ggml.ggml_backend_reg_dev_get(ggml.ggml_backend_cpu_reg(), 0)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from tmmu.cli import options
+from tmmu.cli.effort import LookCount
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import File, MemorySize, OnceCommand, binding_option, format_examples, parse_sizes
 from tmmu.core.output import print_lines, suggest_names
 from tmmu.core.progress import progress
-from tmmu.core.vocabulary import EFFORT_END
 
 if TYPE_CHECKING:
     from proofs.definition.violations import Violation
@@ -25,8 +25,8 @@ KINDS = ("tflite", "minimalloc")
     cls=OnceCommand,
     epilog=format_examples(
         "tmmu export tflite model.tflite -o planned.tflite",
-        "tmmu export tflite model.tflite -o planned.tflite --effort 100000000",
-        "tmmu export minimalloc buffers.csv -o placed.csv --capacity 1MiB --effort 1000000000",
+        "tmmu export tflite model.tflite -o planned.tflite --effort 1e8",
+        "tmmu export minimalloc buffers.csv -o placed.csv --capacity 1MiB --effort 1e9",
     ),
 )
 @click.argument("kind")
@@ -40,9 +40,10 @@ KINDS = ("tflite", "minimalloc")
 )
 @click.option(
     "--effort",
-    type=click.IntRange(0, EFFORT_END - 1),
+    type=LookCount(),
     metavar="N",
-    help="Search for a lower footprint: N looks, a thousand million are some seconds with the extra fast.",
+    help="Search for a lower footprint: N looks, such as 1e9 (some seconds with the extra fast), or those of N seconds "
+    "on this machine, such as 10s.",
 )
 @click.option("--capacity", type=MemorySize(), metavar="BYTES", help="Of buffers: the bytes that they must fit.")
 @binding_option(

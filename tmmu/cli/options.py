@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tmmu.cli.effort import LookCount
 from tmmu.cli.units import memory
 from tmmu.core.flags import (
     FIX,
@@ -26,7 +27,6 @@ from tmmu.core.flags import (
 )
 from tmmu.core.vocabulary import (
     ANYWHERE,
-    EFFORT_END,
     EXECUTION_MODES,
     LAYOUTS,
     MODES,
@@ -326,10 +326,10 @@ planning = gather_options(
     ),
     click.option(
         "--effort",
-        type=click.IntRange(0, EFFORT_END - 1),
+        type=LookCount(),
         metavar="N",
-        help="With --layout packed, search for lower footprints: N looks, a thousand million are some seconds with the "
-        "extra fast. Ctrl-C keeps the best so far.",
+        help="With --layout packed, search for lower footprints: N looks, such as 1e9 (some seconds with the extra "
+        "fast), or those of N seconds on this machine, such as 10s. Ctrl-C keeps the best so far.",
     ),
     binding_option("--fix", FIX),
 )

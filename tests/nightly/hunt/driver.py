@@ -126,7 +126,7 @@ class Worker:
         return {"crashed": f"exit {process.returncode}"}
 
     def _answer(self, seconds: float) -> dict[str, Any] | None:
-        """One line; None where there is none in time, nothing where the process is at its end or says something else."""
+        """One line; None if there is none in time, nothing if the process is at its end or says something else."""
         assert self._process is not None
         stream: IO[str] | None = self._process.stdout
         assert stream is not None

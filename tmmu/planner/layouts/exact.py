@@ -7,7 +7,7 @@ the failures seen there, and tries each of these boxes.
 
 A corner that no box fits is explained by few placements: those of the box below, of the boxes that are the walls, and
 of the boxes that would fit and are elsewhere. The search returns to the latest placement of an explanation, whatever it
-placed since (conflict-directed backjumping: Prosser, "Hybrid Algorithms for the Constraint Satisfaction ExactProblem",
+placed since (conflict-directed backjumping: Prosser, "Hybrid Algorithms for the Constraint Satisfaction Problem",
 Computational Intelligence 9, 1993). Explanations are kept as *nogoods*, each watched at one literal that does not hold
 (Katsirelos and Bacchus, "Generalized NoGoods in CSPs", AAAI 2005), over restarts in the sequence of Luby, Sinclair and
 Zuckerman (1993). After a restart a box is tried first where it was last. A literal states that some box of a kind has
@@ -84,7 +84,7 @@ class ExactPlacement(NamedTuple):
     weight: list[int]  # of the borders of sections: the failures seen there
 
 
-class Nodes(NamedTuple):
+class OpenNodes(NamedTuple):
     """A row for each open node: the corner, and the boxes tried there. Rows of `why_*` explain those that failed."""
 
     is_right: list[int]
@@ -102,7 +102,7 @@ class Nodes(NamedTuple):
     why_offset: list[int]
 
 
-class Reasons(NamedTuple):
+class Explanation(NamedTuple):
     """The explanation of the present failure: boxes, and of each the literal."""
 
     box: list[int]
@@ -126,9 +126,46 @@ class ExactState(NamedTuple):
     """The state of a search, from which it resumes."""
 
     placement: ExactPlacement
-    nodes: Nodes
-    reasons: Reasons
+    nodes: OpenNodes
+    reasons: Explanation
     nogoods: Nogoods
+
+
+def join_chains(sections: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return chains of boxes that have one offset: of one that ends where one begins, if no other ends or begins there.
+
+    No byte is free before or after, so the second has all the bytes of the first. The chains are in order of their
+    first boxes. O(n + sections).
+    """
+    begins: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    for i, of in enumerate(sections):
+        begins.setdefault(of[0], []).append(i)
+        ends.setdefault(of[-1] + 1, []).append(i)
+    following = {
+        ended[0]: begins[border][0]
+        for border, ended in ends.items()
+        if len(ended) == 1 and len(begins.get(border, ())) == 1
+    }
+    chains = []
+    for i in sorted({*range(len(sections))} - {*following.values()}):
+        chains.append([i])
+        while chains[-1][-1] in following:
+            chains[-1].append(following[chains[-1][-1]])
+    return chains
+
+
+def build_chains(
+    sizes: Sequence[int], alignments: Sequence[int], sections: Sequence[Sequence[int]], chains: Sequence[Sequence[int]]
+) -> ExactProblem:
+    """Build the columns of chains: each is a box, and borders within chains are left out."""
+    begins = sorted({sections[of[0]][0] for of in chains})
+    number = {c: k for k, c in enumerate(begins)}
+    number[1 + max(of[-1] for of in sections)] = len(begins)
+    return build_problem(
+        [sizes[of[0]] for of in chains], [max(alignments[i] for i in of) for of in chains],
+        [range(number[sections[of[0]][0]], number[sections[of[-1]][-1] + 1]) for of in chains],
+    )  # fmt: skip
 
 
 def build_problem(sizes: Sequence[int], alignments: Sequence[int], sections: Sequence[Sequence[int]]) -> ExactProblem:
@@ -186,11 +223,11 @@ def start_state(p: ExactProblem) -> ExactState:
             register, [-1] * n, [-1] * n, [0] * sections, [-1] * sections, [0] * (len(p.member) + 1),
             [1] * (sections + 1),
         ),
-        Nodes(
+        OpenNodes(
             **rows("is_right low high floor first following end why_at why_end", n + 2),
             **rows("candidate why_box why_sign why_offset", n * n + 2 * n),
         ),
-        Reasons(**rows("box sign offset", n)),
+        Explanation(**rows("box sign offset", n)),
         Nogoods(
             **rows("kind offset sign", literals), **rows("first end following", nogoods),
             watched=[-1] * (len(p.copy_at) - 1),

@@ -283,7 +283,9 @@ class _Exact(_Loop):
     def __init__(self, group: Group) -> None:
         super().__init__(group, exact.explore)
         self.height = group.bound
-        problem = exact.build_problem(group.boxes.size, group.boxes.alignment, group.sections.of)
+        of = group.sections.of
+        self.chains = exact.join_chains(of)
+        problem = exact.build_chains(group.boxes.size, group.boxes.alignment, of, self.chains)
         self.problem = tuple(self.columns(*problem))
         self.state = tuple(tuple(self.columns(*each)) for each in exact.start_state(problem))
 
@@ -294,7 +296,8 @@ class _Exact(_Loop):
             return
         for outcome in self.slices((self.problem, self.state, self.height), register, budget, effort):
             if outcome == exact.FOUND:
-                group.take(_packing(group.boxes, offset), effort)
+                of_boxes = {i: at for chain, at in zip(self.chains, offset, strict=True) for i in chain}
+                group.take(_packing(group.boxes, [of_boxes[i] for i in range(len(group.boxes))]), effort)
             elif outcome == exact.NONE:
                 group.bound = (self.height // group.unit + 1) * group.unit
                 effort.found = effort.spent

@@ -1,6 +1,6 @@
 """MNN on the CPU: results of a session, whose memory it plans for all tensors at once. It states no plan.
 
-`unplanned` is a session that is told to save every tensor. Numbers are float32: MNN multiplies matrices of int32 wrongly.
+`unplanned` is a session that is told to save every tensor. Numbers are float32: products of int32 matrices are wrong.
 """
 
 from __future__ import annotations
