@@ -308,8 +308,8 @@ def test_a_shell_completes_names_and_files(folder: Path, capsys: Captured) -> No
         ("tmmu plan mlp.onnx -o m.plan.cbor | tmmu explain m.plan.cbor --model mlp.onnx", ["reading the model"]),
         ("prove-lemmas zeroing", ["proving"]),
         ("tmmu compare mlp.onnx", ["planning"]),
-        (f"tmmu export tflite {CORPUS}/proved/tflite-cnn.tflite -o o.tflite", ["planning", "proving"]),
-        (f"tmmu import tflite {CORPUS}/proved/tflite-cnn.tflite -o i.plan.txt", ["reading"]),
+        ("tmmu export tflite CORPUS/proved/tflite-cnn.tflite -o o.tflite", ["planning", "proving"]),
+        ("tmmu import tflite CORPUS/proved/tflite-cnn.tflite -o i.plan.txt", ["reading"]),
         ("tmmu plan mlp.onnx -o m.plan.cbor | tmmu apply m.plan.cbor", ["checking", "mapping and zeroing arenas"]),
         ("tmmu plan mlp.onnx -o m.plan.cbor | tmmu report m.plan.cbor -o m.svg", ["checking", "drawing"]),
     ],
@@ -324,7 +324,7 @@ def test_long_commands_report_what_they_do(
         found.append((phase, done, total))
 
     monkeypatch.setattr(progress, "__call__", noted)
-    assert answer(line) == 0
+    assert answer(line.replace("CORPUS", str(CORPUS))) == 0
     named = iter(phase for phase, _, _ in found)
     assert all(phase in named for phase in phases), found
     assert all(0 <= done <= total or total == 0 for _, done, total in found)

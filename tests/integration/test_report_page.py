@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tmmu import plan as planned
 from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
 from tmmu.report.arena_map import arena_maps, step_names
-from tmmu.report.page import page
+from tmmu.report.page import ROUND, page
 
 CHROMIUM = require_browser()
 playwright = pytest.importorskip("playwright.sync_api")  # which drives the browser
@@ -143,6 +144,20 @@ def test_a_click_on_a_step_lists_what_the_plan_has_there(shown: Shown) -> None:
     check(22)
     tab.keyboard.press("Escape")
     tab.wait_for_function(f"() => !{MODEL.format('Span', 'm.line_width == 2')}.visible")
+
+
+def test_ticks_of_the_drawn_map_are_round(shown: Shown) -> None:
+    """Of bytes at equal distances, which are round in their unit, and of steps at whole numbers. spec: RP1.2"""
+    tab, _, _ = shown
+    figure = ("Figure", "m.renderers.some(r => r.glyph?.type == 'Quad')")
+    steps, places = value(
+        tab, *figure, "[m.below, m.left].map((a, k) => [...Bokeh.index.find_one(a[0]).tick_coords.major[k]])"
+    )
+    assert len(places) >= 3
+    (distance,) = {b - a for a, b in pairwise(places)}
+    assert any(distance == number * 1024**unit for number in ROUND for unit in range(3))
+    assert all(step == int(step) for step in steps)
+    assert [place for place in places if place % distance] == []
 
 
 def test_names_appear_and_both_plans_move(shown: Shown) -> None:
