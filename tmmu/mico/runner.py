@@ -142,8 +142,9 @@ static int read_inputs(const char *path, size_t first, size_t end)
 static int read_named(const char *argument, bool *given)
 {
     static const char *const names[] = {$names};
-    size_t found = $INPUTS, most = 0;
-    for (size_t k = 0; k < $INPUTS; k++) {
+    const size_t inputs = $INPUTS;
+    size_t found = inputs, most = 0;
+    for (size_t k = 0; k < inputs; k++) {
         size_t length = strlen(names[k]);
         if (!given[k] && length >= most && strncmp(argument, names[k], length) == 0 && argument[length] == '=') {
             found = k;
@@ -151,7 +152,7 @@ static int read_named(const char *argument, bool *given)
         }
     }
     given[found] = true;
-    return found < $INPUTS ? read_inputs(argument + most + 1, found, found + 1)
+    return found < inputs ? read_inputs(argument + most + 1, found, found + 1)
                            : failed("is not NAME=FILE of an input that is not given yet", argument);
 }
 
