@@ -46,9 +46,10 @@ def missing_rows(
     Outside of ai.onnx only operators that branch and those of ONNX Runtime that work in place need rows on each side:
     models declare the sharing of all others.
     """
+    of_runtimes = {key[0] for key, row in verifier.items() if row.of_runtime}
     has: dict[str, set[Key]] = {
         VERIFIER: {key for key, row in verifier.items() if row.permits_anything and _is_shared(key, row)},
-        PLANNER: {key for key, row in planner.items() if not key[0] or row.branches or row.takes},
+        PLANNER: {key for key, row in planner.items() if not key[0] or row.branches or (row.takes and key[0] in of_runtimes)},
         SIMULATOR: {key for key, row in simulator.items() if _means_sharing(row)},
     }
     needs = {

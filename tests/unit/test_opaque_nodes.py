@@ -82,7 +82,9 @@ def decided(table: str, op: str) -> tuple[frozenset[int], set[str]]:
     """The versions that a row is about, and the names that it has decided."""
     if table == "verifier":
         row = verifier.row_of("", op)
-        return frozenset(row.versions), {*row.names.split(), *row.only, *row.never.split()}
+        of_onnx = {each.since_version for each in every_version()[op]}
+        versions = frozenset(row.versions) & of_onnx if row.of_older_runtime else frozenset(row.versions)
+        return versions, {*row.names.split(), *row.only, *row.never.split()}
     own = planner.row_of("", op)
     return frozenset(own.versions), {*own.harmless.split(), *own.deciding}
 

@@ -212,6 +212,11 @@ CASES = (
          "QLinearLeakyRelu QLinearMul QLinearSigmoid QuantizeLinear QuickGelu SkipLayerNormalization "
          "SkipSimplifiedLayerNormalization", 1, (),
          domain="com.microsoft"),
+    Case("BiasSoftmax FusedConv FusedGemm NhwcFusedConv NhwcMaxPool QGemm QLinearAveragePool QLinearConcat QLinearConv "
+         "QLinearGlobalAveragePool QLinearSoftmax QLinearWhere TransposeMatMul", 1, (), domain="com.microsoft"),
+    Case("AveragePool Conv GlobalAveragePool GlobalMaxPool MaxPool ReorderInput ReorderOutput Upsample", 1, (),
+         domain="com.microsoft.nchwc"),
+    Case("AveragePool GlobalAveragePool MaxPool", 1, (), domain="com.ms.internal.nhwc"),
     Case("SimplifiedLayerNormalization", 21, ()),
     Case("Adagrad Adam Momentum", 1, (f(), ints(), f(2), f(2), f(3), f(2)), domain="ai.onnx.preview.training"),
 )  # fmt: skip
