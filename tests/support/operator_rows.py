@@ -49,9 +49,12 @@ def missing_rows(
     of_runtimes = {key[0] for key, row in verifier.items() if row.of_runtime}
     has: dict[str, set[Key]] = {
         VERIFIER: {key for key, row in verifier.items() if row.permits_anything and _is_shared(key, row)},
-        PLANNER: {key for key, row in planner.items() if not key[0] or row.branches or (row.takes and key[0] in of_runtimes)},
+        PLANNER: {
+            key for key, row in planner.items()
+            if not key[0] or row.branches or (row.takes and key[0] in of_runtimes)
+        },
         SIMULATOR: {key for key, row in simulator.items() if _means_sharing(row)},
-    }
+    }  # fmt: skip
     needs = {
         VERIFIER: has[PLANNER] | has[SIMULATOR],
         PLANNER: has[VERIFIER] | has[SIMULATOR],
