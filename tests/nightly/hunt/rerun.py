@@ -39,8 +39,8 @@ SECONDS = 900.0
 """The longest that a program may take."""
 
 PROJECTS = {
-    "executorch": "executorch", "iree": "iree", "litert": "tflite", "openvino": "openvino", "tflm": "tflite",
-    "tinygrad": "tinygrad", "tract": "tract", "tvm": "tvm", "vela": "tflite", "xla": "jax",
+    "executorch": "executorch", "iree": "iree", "litert": "tflite", "mnn": "mnn", "openvino": "openvino",
+    "tflm": "tflite", "tinygrad": "tinygrad", "tract": "tract", "tvm": "tvm", "vela": "tflite", "xla": "jax",
 }  # fmt: skip
 """The environment of each project. The name of a program begins with its project."""
 

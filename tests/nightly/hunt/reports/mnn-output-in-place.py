@@ -1,0 +1,41 @@
+"""MNN: a Reshape that the model returns is overwritten by the operator that reads it."""
+
+import tempfile
+from pathlib import Path
+
+import _tools
+import MNN
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+
+def convert(first: onnx.NodeProto) -> str:
+    x, y, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xyz")
+    shape = helper.make_tensor("shape", TensorProto.INT64, [1], [4])
+    graph = helper.make_graph([first, helper.make_node("Neg", ["y"], ["z"])], "g", [x], [y, z], [shape])
+    folder = Path(tempfile.mkdtemp())
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), folder / "m.onnx")
+    files = ["--modelFile", str(folder / "m.onnx"), "--MNNModel", str(folder / "m.mnn")]
+    _tools.mnnconvert(["mnnconvert", "-f", "ONNX", *files, "--bizCode", "x"])
+    return str(folder / "m.mnn")
+
+
+def first_result(operator: str, *operands: str) -> list[float]:
+    model = MNN.Interpreter(convert(helper.make_node(operator, operands, ["y"])))
+    session = model.createSession({"backend": "CPU", "precision": "high"})
+
+    def tensor(*values: float) -> MNN.Tensor:
+        array = np.array(values, np.float32)
+        return MNN.Tensor((4,), MNN.Halide_Type_Float, array, MNN.Tensor_DimensionType_Caffe)
+
+    model.getSessionInput(session).copyFrom(tensor(1, 2, 3, 4))
+    model.runSession(session)
+    held = tensor(0, 0, 0, 0)
+    model.getSessionOutput(session, "y").copyToHostTensor(held)
+    return np.array(held.getNumpyData()).ravel().tolist()
+
+
+print("expected:", [1.0, 2.0, 3.0, 4.0])
+print("counter-test (an Abs in place of the Reshape):", first_result("Abs", "x"), flush=True)
+print("actual:", first_result("Reshape", "x", "shape"), flush=True)
