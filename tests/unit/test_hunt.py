@@ -12,7 +12,7 @@ import pytest
 
 from tests.nightly.hunt import programs as p
 from tests.nightly.hunt.__main__ import NotARecord, replay
-from tests.nightly.hunt.driver import Hunt, Worker, flat, inputs_of, row, table
+from tests.nightly.hunt.driver import Found, Hunt, Worker, flat, inputs_of, row, table
 from tests.nightly.hunt.planners import PLANNERS, Planner
 from tests.nightly.hunt.planted import measure_power
 
@@ -55,7 +55,7 @@ class WrongPlanner(Worker):
         inputs = [[p.np.array(x).reshape(v.shape) for x, v in zip(one, program.inputs, strict=True)] for one in
                   question["inputs"]]  # fmt: skip
         outputs = [[0 * each if flips else each for each in p.evaluate(program, one)] for one in inputs]
-        return {"plans": [str(path)], "outputs": flat(outputs), "unplanned": None}
+        return {"plans": [str(path)], "outputs": flat(outputs), "unplanned": None, "plain": None}
 
 
 def test_a_wrong_plan_is_found_shrunk_recorded_and_counted(tmp_path: Path) -> None:
@@ -86,6 +86,25 @@ def test_a_wrong_plan_is_found_shrunk_recorded_and_counted(tmp_path: Path) -> No
         log.write('{"seed": 16, "outc')  # the run was stopped here
     hunt.run(float("inf"), 9, first=7)
     assert len(hunt.log.read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize(
+    ("found", "part"),
+    [
+        (Found("right", differs=False, unplanned_differs=False, plain_differs=False), ""),
+        (Found("refused"), ""),
+        (Found("crashed"), "runtime"),
+        (Found("refuted"), "planner"),
+        (Found("refuted", differs=True, unplanned_differs=True), "planner"),
+        (Found("proved", differs=True, unplanned_differs=False), "planner"),
+        (Found("no plan", differs=True), "not told apart"),
+        (Found("no plan", differs=True, unplanned_differs=True), "kernel or rewrite"),
+        (Found("no plan", differs=True, unplanned_differs=True, plain_differs=False), "rewrite"),
+        (Found("no plan", differs=True, unplanned_differs=True, plain_differs=True), "kernel"),
+    ],
+)
+def test_the_part_at_fault_is_told_as_far_as_other_runs_tell(found: Found, part: str) -> None:
+    assert found.part == part
 
 
 def test_a_record_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,8 @@ def replay(path: Path, keep: Path | None) -> int:
         print(f"{worker.hello['planner']} {worker.hello['version']}, {record['variant']}")
     print("\n".join(p.text(program)))
     print(f"{found.outcome}: {found.detail}" if found.detail else found.outcome)
+    if found.part:
+        print(f"at fault: {found.part}")
     if found.differs is not None:
         for got, expected in zip(found.got or [], found.expected or [], strict=True):
             print(f"returned {got}\nNumPy    {expected}")

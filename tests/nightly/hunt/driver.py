@@ -61,6 +61,23 @@ class Found:
     expected: list[Any] | None = None
     verdict: dict[str, Any] = field(default_factory=dict)
     unplanned_differs: bool | None = None
+    plain_differs: bool | None = None
+
+    @property
+    def part(self) -> str:
+        """Return the part at fault, as far as runs without a plan and without rewrites tell; empty if no finding.
+
+        A refuted plan is the planner's. So are results that are right without a plan.
+        """
+        if not self.is_finding:
+            return ""
+        if self.outcome == "crashed":
+            return "runtime"
+        if self.outcome in ("refuted", "unknown") or self.unplanned_differs is False:
+            return "planner"
+        if self.unplanned_differs is None:
+            return "not told apart"
+        return {None: "kernel or rewrite", False: "rewrite", True: "kernel"}[self.plain_differs]
 
     @property
     def is_finding(self) -> bool:
@@ -206,6 +223,8 @@ class Hunt:
             found.got, found.expected = answer["outputs"], expected
         if answer["unplanned"] is not None:
             found.unplanned_differs = answer["unplanned"] != expected
+        if answer["plain"] is not None:
+            found.plain_differs = answer["plain"] != expected
         return found
 
     def shrink(self, program: p.Program, seed: int, variant: str, found: Found) -> tuple[p.Program, Found]:
@@ -264,7 +283,7 @@ class Hunt:
             control = sorted({"cond", "while", "scan"} & set(p.operations(program)))
             kind = " ".join([found.outcome, "differs" if found.differs else "-", *control])
             alike[kind] += 1
-            line["kind"] = kind
+            line["kind"], line["part"] = kind, found.part
             is_crash = found.outcome == "crashed"
             if self.shrinks and (alike[kind] <= (1 if is_crash else ALIKE) or (seed % 10 == 0 and not is_crash)):
                 small, found = self.shrink(program, seed, variant, found)
@@ -296,6 +315,7 @@ def stored(name: str, version: str, seed: int, variant: str, program: p.Program,
     return {
         "planner": name, "version": version, "variant": variant, "seed": seed, "outcome": found.outcome,
         "detail": found.detail, "differs": found.differs, "unplanned_differs": found.unplanned_differs,
+        "plain_differs": found.plain_differs, "part": found.part,
         "program": p.to_json(program), "text": list(p.text(program)),
         "expected": found.expected, "got": found.got, "verdict": found.verdict,
     }  # fmt: skip
@@ -362,6 +382,7 @@ def row(path: Path) -> dict[str, Any]:
     """The figures of a log: version, how many programs, how many of each outcome, how many differ."""
     known = list(lines(path))
     counts = Counter(line["outcome"] for line in known)
+    parts = Counter(line["part"] for line in known if line.get("part"))
     return {
         "planner": path.stem,
         "version": ", ".join(sorted({line["version"] for line in known})),
@@ -371,6 +392,7 @@ def row(path: Path) -> dict[str, Any]:
         "differs": sum(line["differs"] is True for line in known),
         "right, differs": sum(line["outcome"] in ("right", "proved") and line["differs"] is True for line in known),
         "no plan, differs": sum(line["outcome"] == "no plan" and line["differs"] is True for line in known),
+        "parts": ", ".join(f"{part} {count:,}" for part, count in sorted(parts.items())),
         "refuted, differs": sum(line["outcome"] == "refuted" and line["differs"] is True for line in known),
     }
 
@@ -379,6 +401,7 @@ def table(folder: Path) -> Iterator[str]:
     """The figures of all logs in a folder, a planner a line, as Markdown."""
     columns = [
         "planner", "version", "tried", *OUTCOMES, "run", "refuted, differs", "right, differs", "no plan, differs",
+        "parts",
     ]  # fmt: skip
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"

@@ -43,12 +43,13 @@ class Compiled:
 
     `plans`: files with its memory plan, for `verify-plan`; none where the compiler made no plan. `outputs`: for each
     set of inputs the arrays that the planned program returned; None where it cannot be run here. `unplanned`: the same
-    of the same program run without a plan, where the compiler offers that.
+    of the same program run without a plan, where the compiler offers that. `plain`: without rewrites as well.
     """
 
     plans: Sequence[Path | str]
     outputs: Sequence[Sequence[Array]] | None = None
     unplanned: Sequence[Sequence[Array]] | None = None
+    plain: Sequence[Sequence[Array]] | None = None
 
 
 Run = Callable[[p.Program, Sequence[Sequence[Array]], str, Path, bool], Compiled]
@@ -111,4 +112,5 @@ def serve(planner: str, version: str, run: Run, features: Iterable[str] = p.FEAT
                 "plans": [str(path) for path in made.plans],
                 "outputs": flat(made.outputs),
                 "unplanned": flat(made.unplanned),
+                "plain": flat(made.plain),
             })  # fmt: skip

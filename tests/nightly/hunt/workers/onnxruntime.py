@@ -1,6 +1,6 @@
 """ONNX Runtime on the CPU: results with its memory patterns and reuse of memory, at each level of optimization.
 
-It states no plan. `unplanned` is the session without optimization, arena, memory pattern and reuse.
+It states no plan. `unplanned` is the session without arena, memory pattern and reuse, `plain` without optimization too.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def compile_and_run(
 ) -> Compiled:
     """Run it planned, and without a plan."""
     model = model_of(program).SerializeToString()
-    planned, plain = session(model, variant, True), session(model, "none", False)
-    return Compiled([], [run(planned, one) for one in inputs], [run(plain, one) for one in inputs])
+    sessions = session(model, variant, True), session(model, variant, False), session(model, "none", False)
+    return Compiled([], *([run(made, one) for one in inputs] for made in sessions))
 
 
 if __name__ == "__main__":
