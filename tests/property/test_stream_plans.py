@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, ORDERS, Model
+from tmmu.ir.program import build_program, view_root
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.streams.assignment import StreamAssignment, assign_streams
+from tmmu.planner.streams.program import find_model_races, state_streams
 from tmmu.plans.sections import Plan
 from tmmu.simulator import HashKernels, PlanProgram
 from tmmu.simulator.schedules import Schedules
@@ -55,6 +58,31 @@ def test_a_plan_with_streams_is_proved(model: Model, layout: str, data: st.DataO
     reused = [a for a, arena in enumerate(alone.allocation.arenas) if arena.reuse]
     if not model.must_not_alias and all(alone.allocation.storages.bytes):
         assert [same.usage[a].slots for a in reused] == [alone.usage[a].slots for a in reused]
+
+
+@given(models(), st.data())
+def test_a_race_of_a_model_is_two_accesses_that_nothing_orders(model: Model, data: st.DataObject) -> None:
+    """Where waits are missing, one is found if and only if there is one. spec: X5.3"""
+    stated = assign_streams(model, data.draw(assignments(model)))
+    kept = data.draw(st.lists(st.booleans(), min_size=len(stated.nodes), max_size=len(stated.nodes)))
+    waits = (node if is_kept else replace(node, after=()) for node, is_kept in zip(stated.nodes, kept, strict=True))
+    program = build_program(replace(stated, nodes=tuple(waits)))
+    streams = state_streams(program)
+    if streams is None:
+        return
+    order, tensors = streams.order(), program.tensors
+    accesses = [
+        (view_root(tensors, t), s, is_listed and tensors[t].view is None)
+        for s, rows in enumerate(zip(program.steps.reads, program.steps.writes, strict=True))
+        for is_listed, row in enumerate(rows) for t in row
+    ]  # fmt: skip
+    races = {
+        (a[1], b[1]) for a, b in permutations(accesses, 2)
+        if a[0] == b[0] and (a[2] or b[2]) and a[1] < b[1] and not order.is_before(a[1], b[1])
+    }  # fmt: skip
+    found = find_model_races(program, order)
+    assert bool(found) == bool(races)
+    assert all((race.earlier, race.later) in races for race in found)
 
 
 def runnable(model: Model, layout: str, streams: StreamAssignment) -> Plan | None:

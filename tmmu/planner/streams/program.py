@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tmmu.core.columns import NONE, U32, attribute_values, build_column, flatten_rows, number_values
 from tmmu.core.errors import TmmuError
@@ -163,17 +164,50 @@ class ModelRace(NamedTuple):
     """Whether the later step writes."""
 
 
+class Suspects(NamedTuple):
+    """For each tensor whether accesses to it may race, and the steps that have such an access, in order."""
+
+    roots: NDArray[np.bool_]
+    steps: list[int]
+
+
+def _find_suspects(program: ModelProgram, order: StepOrder) -> tuple[list[int], Suspects]:
+    """Return the tensor that each one shows, or is, and those that are not written once, before all other accesses."""
+    tensors = program.tensors
+    root_of = [view_root(tensors, t) for t in range(len(tensors))]
+    root, is_view = np.asarray(root_of, np.int64), np.asarray([tensor.view is not None for tensor in tensors], np.bool_)
+    reads = accesses_of_steps(program.steps.reads, ())
+    writes = accesses_of_steps((), program.steps.writes)
+    shown = is_view[writes.tensor]
+    read = np.concatenate((root[reads.tensor], root[writes.tensor[shown]]))
+    at = np.concatenate((reads.step, writes.step[shown])).astype(np.int64)
+    written, by = root[writes.tensor[~shown]], writes.step[~shown].astype(np.int64)
+    times = np.bincount(written, minlength=len(tensors))
+    writer = np.full(len(tensors), -1, np.int64)
+    writer[written] = by
+    first = writer[read]
+    is_open = (first >= 0) & (at != first) & ~order.are_before(np.maximum(first, 0), at)
+    roots = times > 1
+    roots[read[is_open]] = True
+    steps = np.concatenate((at[roots[read]], by[roots[written]]))
+    return root_of, Suspects(roots, np.unique(steps).tolist())
+
+
 def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> list[ModelRace]:
     """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams)."""
     found: list[ModelRace] = []
     tensors = program.tensors
+    root_of, suspects = _find_suspects(program, order)
     accessed: dict[int, dict[int, int]] = {}  # by tensor and stream: the last step that reads or writes it
     written: dict[int, dict[int, int]] = {}
     stream = order.stream.tolist()
-    for s, (reads, writes) in enumerate(zip(program.steps.reads, program.steps.writes, strict=True)):
+    for s in suspects.steps:
+        reads, writes = program.steps.reads[s], program.steps.writes[s]
         shown = {t for t in writes if tensors[t].view is not None}  # a view writes nothing: it reads
         for t, is_write in (*((t, False) for t in (*reads, *shown)), *((t, True) for t in writes if t not in shown)):
-            root = view_root(tensors, t)
+            root = root_of[t]
+            if not suspects.roots[root]:
+                continue
             earlier = (accessed if is_write else written).get(root, {})
             for other in earlier.values():
                 if other != s and not order.is_before(other, s):

@@ -51,6 +51,13 @@ class StepOrder:
         found[np.arange(len(steps)), self.stream[steps]] = self.position[steps]
         return found
 
+    def are_before(self, first: Integers, second: Integers) -> NDArray[np.bool_]:
+        """Return for each pair of steps whether `first` has ended whenever `second` begins."""
+        t, at = self.stream[first], self.position[first]
+        known = np.where(self.stream[second] == t, self.position[second], self.known[self.segment[second], t])
+        found: NDArray[np.bool_] = at < known
+        return found
+
     def is_before(self, first: int, second: int) -> bool:
         """Return whether step `first` has ended whenever step `second` begins."""
         t, at = self.stream[first], self.position[first]
