@@ -83,6 +83,7 @@ class PreparedModel:
     bodies: table.Bodies
     must_not_alias: tuple[tuple[int, int], ...]
     streams: tuple[str, ...]
+    step_order: StepOrder | None
     sizes: Envelope | None
     fixed_at: dict[str, int]
 
@@ -185,7 +186,7 @@ def prepare_model(
     return PreparedModel(
         model, arenas, policy, options, ir_hash, problem, alias.refused,
         _ops(written), dtypes, tensors, _steps(run, written["nodes"], streams), _bodies(run), ordered.must_not_alias,
-        () if streams is None else streams.names,
+        () if streams is None else streams.names, order_of_steps,
         envelope.build_envelope(
             run.tensors, ordered.bindings.ranges, options.replan_policy, symbolic=options.symbolic
         ),
@@ -204,7 +205,7 @@ def assemble_plan(prepared: PreparedModel, layout: str, found: Solution) -> Plan
         placed, storages, prepared.must_not_alias, prepared.ops, prepared.dtypes, prepared.tensors, prepared.steps,
         prepared.bodies, model.unproduced, prepared.streams,
     )  # fmt: skip
-    usage = _usage(problem, allocation, found)
+    usage = _usage(problem, allocation, found, prepared.step_order)
     uses = tuple(map(ArenaUse.of, prepared.arenas))
     return Plan(
         state_base_alignments(allocation),
@@ -236,7 +237,9 @@ def _needed_columns(written: dict[str, Any]) -> dict[str, Any]:
     return found | {name: written[name] for name in ("dtypes", "ops")}
 
 
-def _usage(problem: AllocationProblem, allocation: Allocation, found: Solution) -> tuple[Usage, ...]:
+def _usage(
+    problem: AllocationProblem, allocation: Allocation, found: Solution, order: StepOrder | None
+) -> tuple[Usage, ...]:
     """Compute the usage of each arena: footprint, peak live bytes and max live, with the first step of each.
 
     With streams the slots are minimal if an antichain has as many storages. spec: X5.10
@@ -257,9 +260,10 @@ def _usage(problem: AllocationProblem, allocation: Allocation, found: Solution) 
         most, opened = int(count.max()), found.slots.arena.count(a)
         minimal = opened == most and not joined
         antichain = None
-        if problem.order is not None:
+        if order is not None:
             shown = sorted(found.slots.antichains[a])
-            minimal = opened == len(shown) > 0 and not joined and program.is_antichain_of_plan(allocation, shown)
+            may_be = opened == len(shown) > 0 and not joined
+            minimal = may_be and program.is_antichain_of_plan(allocation, shown, order)
             antichain = tuple(shown) if minimal else None
         fullest = int(count.argmax())  # the first step that has the most
         result.append(Usage(found.footprint[a], peak, at_peak, opened, most, fullest, minimal, antichain))

@@ -112,15 +112,14 @@ def order_of_plan(allocation: Allocation, streams: StreamColumns | None = None) 
     )
 
 
-def is_antichain_of_plan(allocation: Allocation, storages: Sequence[int]) -> bool:
+def is_antichain_of_plan(allocation: Allocation, storages: Sequence[int], order: StepOrder) -> bool:
     """Return whether no two of these storages are ordered by their accesses alone, the caller's among them. spec: X5.10
+
+    `order` is that of the plan's steps.
 
     The lifetimes of a plan may keep two storages apart that no access does: what a loop captures lives to its end, and
     an input that nothing reads is there at step 0.
     """
-    found = streams_of_plan(allocation)
-    if found is None:
-        return False
     number = np.full(len(allocation.storages), -1)
     number[np.asarray(storages, np.int64)] = np.arange(len(storages))
     of_tensors = number[allocation.tensors.storage]
@@ -134,8 +133,7 @@ def is_antichain_of_plan(allocation: Allocation, storages: Sequence[int]) -> boo
     np.maximum.at(death, storage, step)
     birth[of_tensors[(tensors.writer == NONE) & (of_tensors >= 0)]] = -1
     death[of_tensors[((tensors.flags & IS_RETURNED) > 0) & (of_tensors >= 0)]] = count
-    order = order_storages(found.order(), (storage, step), birth, death)
-    return order.is_antichain(range(len(storages)))
+    return order_storages(order, (storage, step), birth, death).is_antichain(range(len(storages)))
 
 
 def _plan_accesses(allocation: Allocation) -> AccessColumns:
