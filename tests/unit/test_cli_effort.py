@@ -7,8 +7,8 @@ import pytest
 
 from tmmu.cli.effort import LookCount
 from tmmu.core.vocabulary import EFFORT_END
-from tmmu.planner.layouts import calibration
 from tmmu.planner.layouts.compiled import compile_loop
+from tmmu.tasks import calibration
 
 
 @pytest.mark.parametrize(

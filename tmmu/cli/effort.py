@@ -26,7 +26,7 @@ class LookCount(click.ParamType[int]):
         found = NUMBER.fullmatch(value)
         count = Fraction(found["count"]) if found else Fraction(-1)
         if found and found["seconds"]:
-            from tmmu.planner.layouts.calibration import measure_rate
+            from tmmu.tasks.calibration import measure_rate
 
             count = Fraction(int(count * measure_rate()))
             print_lines(f"--effort {value}: on this machine as many seconds are --effort {count}", err=True)
