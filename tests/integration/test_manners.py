@@ -47,6 +47,8 @@ NOT_RUN = {
     "tmmu check-planner": "it takes the user's planner, as in test_testing_programs",
     "tmmu trace torch": "torch may not be installed",
     "tmmu trace jax": "jax may not be installed",
+    "tmmu compare unet.onnx --dim batch=1 --as": "onnxruntime may not be installed",
+    "tmmu plan unet.onnx --dim batch=1 --as": "the same",
     "tmmu survey chain residual": "it takes a minute",
     "check-models PlanLifecycle": "TLC may not be installed",
     "check-models --follow": "the same",
@@ -87,7 +89,11 @@ def test_every_example_of_a_help_text_works(folder: Path, capsys: Captured) -> N
         Path(name).chmod(0o600)
     Path("next").write_bytes(bytes(32))
     Path("models").mkdir()
-    for name, given in (("buffers.csv", "minimalloc-touching.csv"), ("model.tflite", "tflite-cnn.tflite")):
+    dumped = "xla-train-step/step.cpu_after_optimizations"
+    for name, given in (
+        ("buffers.csv", "minimalloc-touching.csv"), ("model.tflite", "tflite-cnn.tflite"),
+        ("step.txt", f"{dumped}.txt"), ("step-buffer-assignment.txt", f"{dumped}-buffer-assignment.txt"),
+    ):  # fmt: skip
         Path(name).write_bytes((CORPUS / "proved" / given).read_bytes())
     for name, text in set_programs.MODELS.items():
         Path(f"{name}.ir.txt").write_text(text)

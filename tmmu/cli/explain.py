@@ -46,7 +46,7 @@ def _completed(context: click.Context, parameter: click.Parameter, begun: str) -
     cls=OnceCommand,
     epilog=format_examples(
         "tmmu explain unet.plan.cbor --model unet.onnx",
-        "tmmu explain buffer-assignment.txt --repack",
+        "tmmu explain step-buffer-assignment.txt --repack",
         "tmmu explain ARENA_TOO_SMALL",
         "tmmu explain sharing_is_sound",
     ),
