@@ -21,7 +21,7 @@ KEYS = {"model": ("tmmu.streams", "tmmu.wait"), "node": ("tmmu.stream", "tmmu.af
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a node states: its stream, the nodes that it waits for, the operations among them that it ends."""
+    """The stream of a node, the nodes that it waits for, and the operations among them that it ends."""
 
     stream: str
     waits: tuple[str, ...]

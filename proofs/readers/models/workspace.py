@@ -1,4 +1,4 @@
-"""Add the workspaces that the user states to what must be run of a model, as scratch of its steps. spec: M4.1, V3.14"""
+"""Add the workspaces that the user states to the steps of a model, as scratch. spec: M4.1, V3.14"""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Findings:
     undecided: dict[UndecidedConstruct, None] = field(default_factory=dict)
 
     def reading(self, memories: str) -> Reading:
-        """Return the reading as the verdict prints it. `memories` is what is assumed of those of several methods."""
+        """Return the reading as the verdict prints it. `memories` is the assumption about those of several methods."""
         assumptions = ["a kernel writes its last argument, llama::update_cache its cache, and nothing else"]
         if self.views:
             assumptions.append(f"views that were left out show the values at their bytes: {list_names(self.views)}")

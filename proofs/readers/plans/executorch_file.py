@@ -62,7 +62,7 @@ class EValue(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is state by what the file has of it."""
+        """Whether the runtime keeps it between calls: the file gives it a name or a first value."""
         return bool(self.title) or self.is_filled
 
 

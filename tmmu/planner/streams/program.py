@@ -163,14 +163,15 @@ class ModelRace(NamedTuple):
 
 
 class Suspects(NamedTuple):
-    """For each tensor whether accesses to it may race, and the steps that have such an access, in order."""
+    """The base of each tensor, whether accesses to a base may race, and the steps with such an access, in order."""
 
-    roots: NDArray[np.bool_]
+    root_of: list[int]
+    may_race: NDArray[np.bool_]
     steps: list[int]
 
 
-def _find_suspects(program: ModelProgram, order: StepOrder) -> tuple[list[int], Suspects]:
-    """Return the tensor that each one shows, or is, and those that are not written once, before all other accesses."""
+def _find_suspects(program: ModelProgram, order: StepOrder) -> Suspects:
+    """Find the bases that are not written once, before all other accesses. O(accesses)."""
     tensors = program.tensors
     root_of = [view_root(tensors, t) for t in range(len(tensors))]
     root, is_view = np.asarray(root_of, np.int64), np.asarray([tensor.view is not None for tensor in tensors], np.bool_)
@@ -185,17 +186,17 @@ def _find_suspects(program: ModelProgram, order: StepOrder) -> tuple[list[int], 
     writer[written] = by
     first = writer[read]
     is_open = (first >= 0) & (at != first) & ~order.are_before(np.maximum(first, 0), at)
-    roots = times > 1
-    roots[read[is_open]] = True
-    steps = np.concatenate((at[roots[read]], by[roots[written]]))
-    return root_of, Suspects(roots, np.unique(steps).tolist())
+    may_race = times > 1
+    may_race[read[is_open]] = True
+    steps = np.concatenate((at[may_race[read]], by[may_race[written]]))
+    return Suspects(root_of, may_race, np.unique(steps).tolist())
 
 
 def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> list[ModelRace]:
     """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams)."""
     found: list[ModelRace] = []
     tensors = program.tensors
-    root_of, suspects = _find_suspects(program, order)
+    suspects = _find_suspects(program, order)
     accessed: dict[int, dict[int, int]] = {}  # by tensor and stream: the last step that reads or writes it
     written: dict[int, dict[int, int]] = {}
     stream = order.stream.tolist()
@@ -203,8 +204,8 @@ def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> 
         reads, writes = program.steps.reads[s], program.steps.writes[s]
         shown = {t for t in writes if tensors[t].view is not None}  # a view writes nothing: it reads
         for t, is_write in (*((t, False) for t in (*reads, *shown)), *((t, True) for t in writes if t not in shown)):
-            root = root_of[t]
-            if not suspects.roots[root]:
+            root = suspects.root_of[t]
+            if not suspects.may_race[root]:
                 continue
             earlier = (accessed if is_write else written).get(root, {})
             for other in earlier.values():
