@@ -294,9 +294,15 @@ def read_kernel_record(data: bytes) -> None:
     installed.read_build(scratch())
 
 
+@cache
+def find_kernel() -> Path | None:
+    """Return the installed program. It is looked for once: that reads all its sources."""
+    return installed.find_program()
+
+
 def read_kernel_words(data: bytes) -> None:
     """Give words to the kernel's program, if it is installed: it answers, or fails with a reason, a late answer too."""
-    path = installed.find_program()
+    path = find_kernel()
     words = np.frombuffer(data[: len(data) // 8 * 8], "<u8")
     digest = struct.pack(">4Q", *words[1:5].tolist()) if len(words) > 4 else bytes(32)
     if path is not None:
@@ -317,7 +323,7 @@ def read_kernel_file(data: bytes) -> None:
     It answers or refuses. It accepts no plan to which the naive checker objects, whatever the evidence is: the
     permissions are then those that the readers give, because the theorem believes them. spec: RE6.3
     """
-    path, (of_plan, _, beside) = installed.find_program(), data.partition(BESIDE)
+    path, (of_plan, _, beside) = find_kernel(), data.partition(BESIDE)
     words = np.frombuffer(beside[: len(beside) // 8 * 8], "<u8")
     if path is None:
         return
@@ -362,7 +368,7 @@ def list_permissions(context: Context) -> np.ndarray[Any, Any]:
     return row[: 1 + int(row[0])]
 
 
-KERNEL_S = 1.0
+KERNEL_S = 0.5
 """The seconds that the kernel has. Words for which it takes longer are no finding: no file of a user has its words."""
 PROBLEM = BufferProblem([TimedBuffer("a", 0, 3, 64), TimedBuffer("b", 1, 2, 32)])
 
