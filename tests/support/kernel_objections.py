@@ -9,6 +9,7 @@ from __future__ import annotations
 from proofs.definition.checker import execute as checker
 from proofs.definition.checker import structure
 from proofs.definition.checker.program import build_program
+from proofs.proving.kernel.program import KernelAnswer
 from proofs.readers.sharing import Permissions
 from tmmu.plans.sections import Plan
 
@@ -18,6 +19,11 @@ NOT_ASKED = (
     "the arena gradients has the alignment", "requires a base of",
 )  # fmt: skip
 EITHER_IS_RIGHT = ("one slot at two offsets", "is not aligned as its slot", "which the caller writes, but")
+
+
+def accepted(answer: KernelAnswer) -> bool:
+    """Whether the plan is accepted, with the slots and footprints that it claims."""
+    return answer.accepted and answer.slots is not False and answer.footprints is not False
 
 
 def find_objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> list[str] | None:

@@ -24,7 +24,7 @@ from proofs.proving.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, decide_permissions
 from tests.support import branching
-from tests.support.kernel_objections import find_objections
+from tests.support.kernel_objections import accepted, find_objections
 from tests.support.three_checks import by_rows, by_running, by_the_checker
 from tmmu import examples
 from tmmu.core.errors import TmmuError
@@ -81,11 +81,6 @@ def answer_by_both_ways(plan: Plan, permissions: Permissions) -> KernelAnswer:
     row = words(context_of(plan, permissions), bytes(32))
     assert replace(answer, symbolic=None) == ask_words(path, [row], bytes(32), 60)
     return answer
-
-
-def accepted(answer: KernelAnswer) -> bool:
-    """Whether the plan is accepted, with the slots and footprints that it claims."""
-    return answer.accepted and answer.slots is not False and answer.footprints is not False
 
 
 @given(all_models, arenas(), modes, layouts)

@@ -50,7 +50,7 @@ from tests.nightly.fuzz.mutators import binary, cbor, mutate_bytes
 from tests.nightly.fuzz.mutators.protobuf import mutate_protobuf
 from tests.nightly.fuzz.mutators.python_code import mutate_python
 from tests.nightly.fuzz.mutators.texts import mutate_text, with_words
-from tests.support.kernel_objections import find_objections
+from tests.support.kernel_objections import accepted, find_objections
 from tmmu.cli.entry import run as run_tmmu
 from tmmu.core.errors import TmmuError
 from tmmu.core.npy import NotAnArray, load_archive, load_array, map_array
@@ -320,8 +320,8 @@ ENDS = ("index out of bounds", "modulo", "div", "more memory than its words can 
 def read_kernel_file(data: bytes) -> None:
     """Give a plan file, permissions and evidence to the kernel's program, if it is installed.
 
-    It answers or refuses. It accepts no plan to which the naive checker objects, whatever the evidence is: the
-    permissions are then those that the readers give, because the theorem believes them. spec: RE6.3
+    It answers or refuses. With its claims, it accepts no plan to which the naive checker objects, whatever the evidence
+    is: the permissions are then those that the readers give, because the theorem believes them. spec: RE6.3
     """
     path, (of_plan, _, beside) = find_kernel(), data.partition(BESIDE)
     words = np.frombuffer(beside[: len(beside) // 8 * 8], "<u8")
@@ -333,7 +333,7 @@ def read_kernel_file(data: bytes) -> None:
         return
     granted = list_permissions(context)
     evidence = words[1 + min(int(words[0]), len(words) - 1) :]
-    if not ask_kernel(path, of_plan, np.concatenate([granted, evidence])).accepted:
+    if not accepted(ask_kernel(path, of_plan, np.concatenate([granted, evidence]))):
         return
     said = find_objections(context.plan, context.permissions)
     if against := [text for text in said or () if "has the alignment" not in text]:  # nor does it look at empty arenas
