@@ -4,7 +4,8 @@ Every byte of every arena holds the value that was written there last. The calle
 before each call the tensors that are not state. A program finds its entries, writes as its steps do, and ends with its
 exits. Every byte of an entry must hold the value that its shared tensor was given last, and every read of a step the
 value of the tensor that is read. No rule about state is used: a program that touches it is found by what it destroys.
-Of exclusive branches one runs at each call. spec: PS1.4 to PS1.8, PS4.6
+Of exclusive branches one runs at each call, and a loop now and then without an iteration. spec: PS1.4 to PS1.8, PS1.10,
+PS4.6
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ BUDGET = 30_000
 """About how many writes and reads are made in all sequences together."""
 LONGEST = 6
 """The longest sequences of which all are run."""
+IDLE = 4
+"""One in so many calls runs no iteration of a loop."""
 NOTHING = 0
 """The value of a byte that was never written."""
 
@@ -88,7 +91,14 @@ class CallRun:
                     values[row] = self._write_tensor(member, row, Origin(member.tensor(row).name, number, n))
         for one, use in mine:
             if use.exit is not None:
-                self.held[one.label] = values.get(member.root(member.rows[use.exit]), NOTHING)
+                value = values.get(member.root(member.rows[use.exit]))
+                if value is None:
+                    text = (
+                        f"call {number} ({program}) ends, and nothing has written {use.exit}, the exit of {one.label}"
+                    )
+                    which, calls = Obligation.STATE_IS_WRITTEN_FIRST, tuple(self.calls)
+                    return Violation(which, text, (use.exit,), programs=(program,), calls=calls)
+                self.held[one.label] = value
         return None
 
     def _write_tensor(self, member: SetMember, row: int, origin: Origin) -> int:
@@ -131,13 +141,14 @@ class CallRun:
         return self.members[self.calls[origin.call]].run.nodes[origin.step]
 
     def _skipped(self, member: SetMember) -> set[int]:
-        """Return the steps of the branches that do not run in this call."""
+        """Return the steps of the bodies that do not run in this call: all but one, or now and then those of a loop."""
         skipped = set[int]()
-        for node in member.run.branches:
-            chosen = self.chance.randrange(len(node.arms))
-            for k, branch in enumerate(node.arms):
-                if k != chosen:
-                    skipped.update(range(branch.first, branch.last + 1))
+        for may_run_none, bodies in member.alternatives:
+            chosen = self.chance.randrange(len(bodies))
+            runs_none = may_run_none and self.chance.randrange(IDLE) == 0
+            for k, steps in enumerate(bodies):
+                if runs_none or not (may_run_none or k == chosen):
+                    skipped |= steps
         return skipped
 
 

@@ -1,6 +1,6 @@
 """A program of a set as the checks see it: its plan, its run in the naive checker, and the caller's tensors.
 
-spec: PS1.1, PS1.5
+spec: PS1.1, PS1.5, PS1.10
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofs.definition.checker.program import PlacedTensor, Program
-from tmmu.core.vocabulary import Role
+from proofs.definition.checker.program import PlacedTensor, Program, loops
+from tmmu.core.vocabulary import MAIN, Role
 from tmmu.plans.columns import ROLES
 from tmmu.plans.sections import Plan
 
@@ -46,6 +46,44 @@ class SetMember:
         """The tensors that steps write, without views, which write no byte."""
         rows = dict.fromkeys(row for step in self.run.steps for row in step.writes)
         return [row for row in rows if row not in self.run.views and self.run.tensors[row].bytes]
+
+    @cached_property
+    def always_written(self) -> frozenset[int]:
+        """The tensors that each call writes, whichever branches run and however often bodies do. spec: PS1.10
+
+        A step of the main graph always runs. A body may run no iteration; of exclusive branches one runs, so that only
+        a tensor that all of them write is written. O(writes + bodies).
+        """
+        bodies = self.plan.allocation.bodies
+        found: list[set[int]] = [set() for _ in range(len(bodies))]
+        for step, body in zip(self.run.steps, self.plan.allocation.steps.body.tolist(), strict=True):
+            found[body].update(step.writes)
+        exclusive = {node.enter for node in self.run.branches}
+        for parent, enter, rows in self._nodes_with_bodies(innermost_first=True):
+            if enter in exclusive:
+                found[parent] |= set.intersection(*(found[row] for row in rows))
+        return frozenset(found[MAIN])
+
+    @cached_property
+    def alternatives(self) -> list[tuple[bool, list[set[int]]]]:
+        """Of each node with bodies, whether it may run none of them, else one runs; and the steps of each body."""
+        bodies, own = self.plan.allocation.bodies, self.plan.allocation.steps.body.tolist()
+        inside: list[set[int]] = [set() for _ in range(len(bodies))]
+        for n, body in enumerate(own):
+            inside[body].add(n)
+        for row in range(len(bodies) - 1, MAIN, -1):
+            inside[min(int(bodies.parent[row]), row - 1)] |= inside[row]
+        iterating = {enter for enter, _ in loops(self.plan.allocation)}
+        return [(enter in iterating, [inside[row] for row in rows]) for _, enter, rows in self._nodes_with_bodies()]
+
+    def _nodes_with_bodies(self, *, innermost_first: bool = False) -> list[tuple[int, int, list[int]]]:
+        """Return of each node with bodies the body around it, its enter step, and its bodies. Inner nodes come last."""
+        bodies = self.plan.allocation.bodies
+        nodes: dict[tuple[int, int], list[int]] = {}
+        for row in range(MAIN + 1, len(bodies)):
+            nodes.setdefault((min(int(bodies.parent[row]), row - 1), int(bodies.enter[row])), []).append(row)
+        found = sorted((parent, enter, rows) for (parent, enter), rows in nodes.items())
+        return found[::-1] if innermost_first else found
 
     @cached_property
     def returned(self) -> frozenset[int]:

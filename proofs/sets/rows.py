@@ -15,10 +15,11 @@ from proofs.definition.violations import Obligation
 from proofs.proving.lemmas import at_use
 from proofs.proving.lemmas.plan import chains, hulls
 from proofs.proving.obligations.rows import Unprovable
+from proofs.proving.obligations.sizes_over_envelope import query_equal
 from proofs.proving.solvers import Solver, refutation
 from proofs.proving.solvers.process import SOLVERS
 from proofs.sets.members import SetMember
-from proofs.sets.state import StateTensor
+from proofs.sets.state import StateTensor, list_ends
 from tmmu.plans.sets import Agreement
 
 DEFINITIONS = f"""{chains.DEFINITIONS}{hulls.HULLS}
@@ -78,6 +79,19 @@ def set_rows(
         for arena in arenas:
             for text in dict.fromkeys(_left_alone(member, arena, state)):
                 yield Obligation.STATE_IS_UNTOUCHED, text
+
+
+def size_queries(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[str]:
+    """Yield the queries that state has its bytes at every shape of an envelope, one for each size. spec: PS1.3"""
+    for member in members:
+        envelope = member.plan.envelope
+        if envelope is None:
+            continue
+        terms, ranges = envelope.terms.rows(), list(member.plan.ranges.values())
+        for size, planned in dict.fromkeys(
+            (int(envelope.size[row]), one.bytes) for one, row in list_ends(member, state)
+        ):
+            yield query_equal(terms, size, planned, ranges)
 
 
 def _arena_names(members: Sequence[SetMember]) -> Iterator[str]:
@@ -164,10 +178,19 @@ def evaluate_rows(
             by_obligation.setdefault(obligation, []).append(text)
     except Unprovable as reason:
         found.open[Obligation.STATE_IS_UNTOUCHED] = str(reason)
+    queries = {
+        obligation: [refutation("\n".join(texts[k : k + ROWS])) for k in range(0, len(texts), ROWS)]
+        for obligation, texts in by_obligation.items()
+    }
+    of_sizes = list(size_queries(members, state))
     for obligation, texts in by_obligation.items():
         found.rows[obligation] = len(texts)
-        for k in range(0, len(texts), ROWS):
-            answer = process.evaluate(refutation("\n".join(texts[k : k + ROWS])), timeout_s)
+    if of_sizes:
+        found.rows[Obligation.SHARED_AT_ONE_PLACE] += len(of_sizes)
+        queries[Obligation.SHARED_AT_ONE_PLACE] += of_sizes
+    for obligation, asked in queries.items():
+        for text in asked:
+            answer = process.evaluate(text, timeout_s)
             if not answer.proof:
                 answered = answer.failure or f"the solver answers {answer.text[:200]!r} of the rows"
                 found.open.setdefault(obligation, answered)

@@ -1,7 +1,8 @@
 """The state of a set: the tensors that must survive the calls, with their places and their names in each program.
 
 Shared tensors are those of the agreement. To them belong, of each program, the parameters and the optimizer state that
-it has for itself and that the caller does not donate. spec: PS1.4, PS1.8
+it has for itself, unless the caller gives them up: donates them and does not read them after the last step.
+spec: PS1.4, PS1.8
 """
 
 from __future__ import annotations
@@ -43,11 +44,18 @@ def find_state(members: Sequence[SetMember], agreement: Agreement) -> list[State
         shared = {name for one in agreement.shared if member.name in one.uses for name in one.uses[member.name].names}
         for row in member.callers:
             t = member.tensor(row)
-            if member.is_persistent(row) and row not in member.run.donated and t.name not in shared:
+            given_up = row in member.run.donated and row not in member.returned
+            if member.is_persistent(row) and not given_up and t.name not in shared:
                 use = SharedUse(t.name, t.name if row in member.mutated else None)
                 label = f"{member.name}:{t.name}"
                 found.append(StateTensor(label, member.arena_of(row), t.address, t.bytes, True, {member.name: use}))
     return found
+
+
+def list_ends(member: SetMember, state: Sequence[StateTensor]) -> list[tuple[StateTensor, int]]:
+    """Return the rows of the entries and exits of a program, each with its tensor of the state."""
+    mine = [one for one in state if member.name in one.uses]
+    return [(one, member.rows[name]) for one in mine for name in one.uses[member.name].names]
 
 
 def find_never_ready(state: Sequence[StateTensor], programs: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:

@@ -1,7 +1,7 @@
 """Find the violations of a set by its definition (PS1): without a solver, and without running anything.
 
 Coarse things come first: the files are of one set, the shared tensors are where the agreement says, the state is left
-alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.9
+alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.10
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from proofs.definition.violations import Obligation, Violation
+from proofs.readers.envelope import find_shape_apart
 from proofs.sets.calls import find_call_violations
 from proofs.sets.members import SetMember
-from proofs.sets.state import StateTensor, find_never_ready, find_state, missing_at_first
+from proofs.sets.state import StateTensor, find_never_ready, find_state, list_ends, missing_at_first
+from tmmu.core.dims.expressions import evaluate, format_dim
 from tmmu.plans.sets import Agreement, PlanSet, SharedTensor, footprints
 
 
@@ -27,17 +29,18 @@ def find_violations(
     """
     found = [*_of_files(members, agreement, manifest), *_of_arenas(members, agreement, manifest)]
     found = found or list(_of_places(members, agreement))
+    state = [] if found else find_state(members, agreement)
+    found += _resized(members, state)
     if found:
         yield from found
         return
-    state = find_state(members, agreement)
     broken = False
     for violation in (*_overlaps(members, state), *_touched(members, state), *_not_returned(members, state)):
         broken = True
         yield violation
-    never = list(_never_ready(members, state))
-    yield from never
-    if not broken and not never:
+    unwritten = [*_never_ready(members, state), *_left_unwritten(members, state)]
+    yield from unwritten
+    if not broken and not unwritten:
         yield from find_call_violations(members, state)
 
 
@@ -131,7 +134,8 @@ def _kinds(member: SetMember, row: int, one: SharedTensor) -> Iterator[Violation
         text = f"{member.name}:{name} is the exit of {one.name}, and no step writes it"
         yield _shared(text, one, (member.name,))
     if row not in member.returned:
-        text = f"{member.name}:{name} is the exit of {one.name}, and the caller does not read it after the last step"
+        text = f"{member.name}:{name} is the exit of {one.name}, and the caller does not read it after the last step:"
+        text += " state it as an output, or as optimizer state that is not donated in the plan"
         yield Violation(Obligation.STATE_IS_RETURNED, text, (name,), programs=(member.name,))
 
 
@@ -140,6 +144,22 @@ def _shared(
 ) -> Violation:
     names = (one.name,) if tensors is None else tuple(dict.fromkeys(tensors))
     return Violation(Obligation.SHARED_AT_ONE_PLACE, text, names, programs=programs)
+
+
+def _resized(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
+    """Check that state has its bytes at every shape: what a call leaves is what the next one takes. spec: PS1.3"""
+    for member in members:
+        sizes = member.plan.sizes() if member.plan.envelope is not None else []
+        for one, row in list_ends(member, state) if sizes else ():
+            shape = find_shape_apart(sizes[row], one.bytes, member.plan.ranges)
+            if shape is not None:
+                name, at = member.tensor(row).name, ", ".join(f"{dim}={size}" for dim, size in shape.items())
+                found = evaluate(sizes[row], shape)
+                text = f"{one.label}: {member.name}:{name} has {format_dim(sizes[row])} bytes, {found} at {at},"
+                text += f" and {one.bytes} are shared; give it one size at every shape"
+                sized = (found, one.bytes)
+                which, programs = Obligation.SHARED_AT_ONE_PLACE, (member.name,)
+                yield Violation(which, text, (name,), programs=programs, shape=shape, sizes=sized)
 
 
 def _overlaps(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
@@ -238,6 +258,24 @@ def _not_returned(members: Sequence[SetMember], state: Sequence[StateTensor]) ->
                 text = f"{program}:{t.name} is the exit of {one.label}, and it dies at step {t.death}"
                 text += f" of 0 to {member.run.last_step}"
                 yield Violation(Obligation.STATE_IS_RETURNED, text, (t.name,), t.death, programs=(program,))
+
+
+def _left_unwritten(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
+    """Check that each call writes its exits, whatever runs in it. spec: PS1.10"""
+    by_name = {member.name: member for member in members}
+    for one in state:
+        for program, use in one.uses.items():
+            member = by_name[program]
+            if use.exit in (None, use.entry):
+                continue
+            row = member.root(member.rows[use.exit])
+            if member.is_callers(row) or row in member.always_written:
+                continue
+            step = next(n for n, each in enumerate(member.run.steps) if row in each.writes)
+            text = f"{program}:{use.exit} is the exit of {one.label}, and a call may leave it unwritten: step {step}"
+            text += f" ({member.run.nodes[step]}) is in a body that may not run; write it behind that body"
+            which, where = Obligation.STATE_IS_WRITTEN_FIRST, (one.arena, one.address, one.end - 1)
+            yield Violation(which, text, (use.exit,), step, *where, programs=(program,), calls=(program,))
 
 
 def _never_ready(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:

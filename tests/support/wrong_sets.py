@@ -60,6 +60,24 @@ tensor x 64 memory 128 input
 tensor y 64 memory 192 output
 step f my::F x h -> h y changes h
 """
+BRANCHED = """
+tensor c 1 memory 0 input
+tensor a 64 memory 128 input
+tensor code 64 memory 64 output
+begin choose If c -> exclusive
+step f my::F a -> code
+arm
+step g my::G a -> code
+end choose ->
+"""
+LEARNS = """
+tensor x 64 memory 128 input
+tensor w 64 memory 0 parameter
+tensor m 64 memory 64 optimizer
+tensor y 64 memory 192 output
+step f my::F x w -> y
+step g my::G x m -> m changes m
+"""
 
 
 @dataclass(frozen=True)
@@ -92,10 +110,11 @@ class WrongSet:
 
 
 def member_of(name: str, lines: str, *, arena: str = ARENA) -> SetMember:
-    """The program of a plan as text; every input that it says is donated counts as such."""
+    """The program of a plan as text; what it says is donated, or changes of its parameters, counts as donated."""
     first = lines if lines.lstrip().startswith("arena") else f"{arena}\n{lines}"
     stated = file.require_steps(file.pass_gate(text.read(f"tmmu-plan-text 1\n{first}".encode(), f"{name}.plan.txt")))
     donated = frozenset(line.split()[1] for line in lines.splitlines() if " donated" in line)
+    donated |= {line.split()[-1] for line in lines.splitlines() if " changes " in line}
     return SetMember(name, name, stated.plan, Subject(stated, donated=donated).run, stated.hashes["file_digest"])
 
 
@@ -171,6 +190,37 @@ TABLE: list[WrongSet] = [
             "g": changed(READER, "memory 192", "memory 128").replace(" z", " x"),
         }, ("code", "x"), (),
         obligation=FIRST, programs=("f",), tensors=("x",), calls=("f",), runs=False,
+    ),
+    WrongSet("state that each branch writes", {"w": BRANCHED, "r": READER}, OF_CODE, ()),
+    WrongSet(
+        "state that only one of two branches writes", {
+            "w": changed(changed(BRANCHED, " exclusive", ""), "step g my::G a -> code", "step g my::G a ->"),
+            "r": READER,
+        }, OF_CODE, (),
+        obligation=FIRST, programs=("w",), tensors=("code",), calls=("w",),
+    ),
+    WrongSet(
+        "state that a loop without an iteration does not write", {
+            "w": changed(BRANCHED, "begin choose If c -> exclusive\nstep f my::F a -> code\narm",
+                         "begin choose my::While c -> loop"),
+            "r": READER,
+        }, OF_CODE, (),
+        obligation=FIRST, programs=("w",), tensors=("code",), calls=("w",),
+    ),
+    WrongSet(
+        "the next value of state that a loop without an iteration does not write", {
+            "w": changed(BRANCHED, "begin choose If c -> exclusive\nstep f my::F a -> code\narm",
+                         "tensor old 64 memory 64 input\nstep h my::H old ->\nbegin choose my::While c -> loop"),
+            "r": READER,
+        }, ("code", "w:old=w:code"), ("old",),
+        obligation=FIRST, programs=("w",), tensors=("code",), calls=("w",),
+    ),
+    WrongSet("optimizer state of one program", {"learn": LEARNS, "other": OTHER}, ("learn:w=learn:w",), ()),
+    WrongSet(
+        "an activation over the optimizer state of another program",
+        {"learn": LEARNS, "other": changed(OTHER, "192", "96")}, ("learn:w=learn:w",), (),
+        obligation=UNTOUCHED, programs=("other",), tensors=("b", "learn:m"), calls=("other", "learn"),
+        open=(UNTOUCHED,),
     ),
     WrongSet(
         "arenas of two capacities", {"fill": FILL, "next": f"arena memory 1024\n{NEXT}"},

@@ -240,7 +240,8 @@ class Model:
 
     `must_not_alias` are pairs of tensors that may never share a byte (T5). `unproduced` names optional outputs that no
     node reads and that have no shape (T9). `source_digest` is the SHA-256 of the file that it came from. `kept` are
-    inputs that a plan set keeps as state, whatever the bindings say; a file of the model does not have them.
+    tensors of the caller that a plan set keeps as state, whatever the bindings say; a file of the model does not have
+    them.
     """
 
     name: str
@@ -265,9 +266,11 @@ class Model:
 
     @property
     def kept_inputs(self) -> list[int]:
-        """The inputs that the caller reads after the last step: `kept`, and with `keep_inputs` all but donated ones."""
-        donated, keeps = frozenset(self.bindings.donated), self.bindings.keep_inputs
-        return [t for t in self.inputs if t in self.kept or (keeps and self.tensors[t].name not in donated)]
+        """The caller's tensors that it reads after the last step: `kept`, and with `keep_inputs` all that it keeps."""
+        if not self.bindings.keep_inputs:
+            return sorted(self.kept)
+        donated = frozenset(self.bindings.donated)
+        return sorted(self.kept.union(t for t in self.inputs if self.tensors[t].name not in donated))
 
     @property
     def outputs(self) -> tuple[int, ...]:

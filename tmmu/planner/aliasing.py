@@ -88,6 +88,8 @@ class _Classes:
                 self.kept[t] = "it is saved for backward"
         for t in program.model.outputs:
             self.kept[t] = "it is a graph output"
+        for t in program.model.kept:
+            self.kept[t] = "it is state of the plan set"
 
     def find(self, t: int) -> int:
         """Return the root of `t`'s class, and halve the path on the way."""

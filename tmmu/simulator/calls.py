@@ -53,7 +53,10 @@ def find_state(name: str, program: PlanProgram, agreement: Agreement) -> CalledP
             takes[shared.name] = rows[use.entry]
         leaves[shared.name] = rows[use.exit or use.entry or ""]
     taken = {*takes.values(), *leaves.values()}
-    own = {f"{name}: {program.names[t]}": t for t in sorted(program.kept - taken) if t not in program.views}
+    read = program.kept | program.persistent.intersection(
+        program.returned
+    )  # the others are donated, and not read again
+    own = {f"{name}: {program.names[t]}": t for t in sorted(read - taken) if t not in program.views}
     return CalledProgram(name, program, takes | own, leaves | own)
 
 

@@ -22,7 +22,8 @@ class PlanProgram:
     """A plan to be run. `views` and `in_place` are the declared sharing that is executed (`spec/simulator.md`).
 
     `views` gives base and first byte, `in_place` the operand. `given` are the tensors that the caller writes,
-    `returned` those that it reads at the end, and `kept` those that must then be unchanged.
+    `returned` those that it reads at the end, and `kept` those that must then be unchanged. `persistent` are parameters
+    and optimizer state among the given ones.
     """
 
     plan: Plan
@@ -34,6 +35,7 @@ class PlanProgram:
     views: dict[int, tuple[int, int]] = field(init=False, default_factory=dict)
     in_place: dict[int, int] = field(init=False, default_factory=dict)
     given: list[int] = field(init=False)
+    persistent: frozenset[int] = field(init=False)
     returned: list[int] = field(init=False)
     kept: frozenset[int] = field(init=False)
     carried: frozenset[int] = field(init=False)
@@ -49,17 +51,16 @@ class PlanProgram:
         offsets = self.plan.allocation.storages.offset[t.storage].tolist()
         self.address = [offset + window for offset, window in zip(offsets, t.window.tolist(), strict=True)]
         self.steps = build_steps(self.plan)
-        persistent = {ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER)}
-        callers = {*persistent, ROLES.index(Role.INPUT)}
+        roles = {ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER)}
+        callers = {*roles, ROLES.index(Role.INPUT)}
         self.given = [
             i
             for i, (writer, role, flags) in enumerate(zip(self.writer, t.role.tolist(), t.flags.tolist(), strict=True))
             if writer == NONE and (role in callers or flags & IS_INPUT)
         ]
         read = IS_OUTPUT | IS_RETURNED
-        self.kept = frozenset(
-            i for i in self.given if int(t.role[i]) in persistent and self.names[i] not in self.donated
-        )
+        self.persistent = frozenset(i for i in self.given if int(t.role[i]) in roles)
+        self.kept = frozenset(i for i in self.persistent if self.names[i] not in self.donated)
         self._share()
         self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
         self._tie()

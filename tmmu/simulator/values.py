@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -85,8 +86,15 @@ def read_initializer(tensor: onnx.TensorProto, folder: str) -> Array | None:
         raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
 
 
-def initializer_digests(path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield each initializer of an ONNX file that the caller cannot replace, with a digest of type, shape and content.
+class InitializerDigest(NamedTuple):
+    """The type and shape of an initializer, and a digest of its content."""
+
+    kind: str
+    content: bytes
+
+
+def initializer_digests(path: str) -> Iterator[tuple[str, InitializerDigest]]:
+    """Yield each initializer of an ONNX file that the caller cannot replace, with its digest.
 
     One without data, because its weight file is missing, is left out. O(bytes), one initializer at a time.
     """
@@ -95,8 +103,8 @@ def initializer_digests(path: str) -> Iterator[tuple[str, bytes]]:
     for tensor in model.graph.initializer:
         values = read_initializer(tensor, os.path.dirname(os.path.abspath(path)))
         if tensor.name not in replaceable and values is not None:
-            head = f"{tensor.data_type} {values.shape} ".encode()
-            yield tensor.name, hashlib.sha256(head + values.tobytes()).digest()
+            kind = f"{tensor.data_type} {values.shape}"
+            yield tensor.name, InitializerDigest(kind, hashlib.sha256(values.tobytes()).digest())
 
 
 def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:

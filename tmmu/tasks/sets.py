@@ -1,7 +1,7 @@
 """Plan several models for one memory and check their plans, as `tmmu plan --share` does.
 
 Each plan is checked as a single one is, and the set by the function that `verify-plan` uses. The bytes that are written
-are the bytes that were checked. spec: PS3.1, PS3.3, PS3.7, C2.1
+are the bytes that were checked. spec: PS3.1, PS3.2, PS3.3, PS3.7, PS3.11, C2.1
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from tmmu.planner.plan import PreparedModel
 from tmmu.planner.remat import check_budget
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.planner.sets.programs import prepare_program
-from tmmu.planner.sets.shares import TensorOfProgram
+from tmmu.planner.sets.shares import TensorOfProgram, share_error
 from tmmu.plans import file, sets
 from tmmu.plans.sections import Plan
-from tmmu.simulator.values import initializer_digests
+from tmmu.plans.sets import Agreement
+from tmmu.simulator.values import InitializerDigest, initializer_digests
 from tmmu.tasks.checking import PlanCheck, bug_error
 from tmmu.tasks.planning import PlanningTask, task
 from tmmu.tasks.training import TrainingOptions
@@ -78,11 +79,13 @@ def plan_and_check(
     tasks = _read(request)
     prepared = {name: _prepare(one, request.models[name]) for name, one in tasks.items()}
     doing("planning")
-    wanted = replace(request.wanted, equal=tuple(_equal_weights(request.models, prepared)))
+    files = {name: {} if kind.is_ir(path) else dict(initializer_digests(path)) for name, path in request.models.items()}
+    wanted = replace(request.wanted, equal=tuple(_equal_weights(files, prepared)))
     made = plan_programs(
         prepared, wanted, options.layout, fallback=options.fallback, effort=options.effort, stopped=stopped,
         planned=plans, known=known,
     )  # fmt: skip
+    _check_values(made.plan_set.agreement, files)
     doing("checking")
     data, members = {}, list[SetMember]()
     for name, plan in made.plans.items():
@@ -120,7 +123,7 @@ def _read(request: SetRequest) -> dict[str, PlanningTask]:
                 tasks[program] = task(path, bindings, request.training, request.options, request.arenas)
             except TmmuError as error:
                 name = _absent(error, bindings)
-                if name is None:
+                if name is None or f"{program}:{name}" in _names_of(request.bindings):
                     raise error.in_file(path) from None
                 refused[name].append(error.in_file(path))
                 bindings = _without(bindings, name)
@@ -167,6 +170,12 @@ def _absent(error: TmmuError, bindings: Bindings) -> str | None:
     return name if isinstance(name, str) and name in bindings.donated else None
 
 
+def _names_of(bindings: Bindings) -> set[str]:
+    """Return the names that are bound, of a program alone as `PROGRAM:NAME`."""
+    named = (bindings.dims, bindings.ranges, bindings.shapes, bindings.values, bindings.stated, bindings.donated)
+    return {name for names in named for name in names}
+
+
 def _without(bindings: Bindings, name: str) -> Bindings:
     if name in bindings.donated:
         return replace(bindings, donated=tuple(one for one in bindings.donated if one != name))
@@ -180,19 +189,37 @@ def _prepare(one: PlanningTask, path: str) -> PreparedModel:
         raise error.in_file(path) from None
 
 
+Files = Mapping[str, Mapping[str, InitializerDigest]]
+"""The initializers in the file of each program."""
+
+
+def _check_values(agreement: Agreement, files: Files) -> None:
+    """Raise INVALID_BINDING for a shared tensor that has different values in two files. spec: PS3.2"""
+    for one in agreement.shared:
+        stored = [
+            (TensorOfProgram(program, use.entry), files[program][use.entry].content)
+            for program, use in one.uses.items()
+            if use.entry is not None and use.entry in files.get(program, {})
+        ]
+        for end, content in stored[1:]:
+            if content != stored[0][1]:
+                what = f"{stored[0][0]} and {end} have different values in their files"
+                raise share_error(one.name, what, "give both files one value, or do not share it")
+
+
 def _equal_weights(
-    models: Mapping[str, str], prepared: Mapping[str, PreparedModel]
-) -> list[tuple[TensorOfProgram, TensorOfProgram]]:
+    files: Files, prepared: Mapping[str, PreparedModel]
+) -> list[tuple[TensorOfProgram, TensorOfProgram]]:  # fmt: skip
     """Return pairs of initializers of different programs that are equal and that no step changes. spec: PS3.3"""
-    found: dict[tuple[bytes, int], TensorOfProgram] = {}
+    found: dict[tuple[InitializerDigest, int], TensorOfProgram] = {}
     pairs = []
-    for program, path in models.items():
+    for program, digests in files.items():
         t = prepared[program].tensors
         changed = frozenset(prepared[program].steps.mutates.tolist())
         donated = frozenset(prepared[program].model.bindings.donated)
         rows = {name: row for row, name in enumerate(t.name.list())}
-        seen = dict[bytes, int]()
-        for name, digest in [] if kind.is_ir(path) else initializer_digests(path):
+        seen = dict[InitializerDigest, int]()
+        for name, digest in digests.items():
             row = rows.get(name)
             if row is None or row in changed or name in donated:
                 continue

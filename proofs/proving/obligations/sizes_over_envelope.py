@@ -53,6 +53,11 @@ def query(rows: list[Row], row: int, most: int, ranges: list[tuple[int, int]]) -
     return _query(rows, [row], f"(<= 0 t{row})(<= t{row} {most})", ranges)
 
 
+def query_equal(rows: list[Row], row: int, size: int, ranges: list[tuple[int, int]]) -> str:
+    """Return the query that is discharged if the row is `size` for every shape of these ranges. spec: PS1.3"""
+    return _query(rows, [row], f"(= t{row} {size})", ranges)
+
+
 def query_in_place(rows: list[Row], result: int, operand: int, ranges: list[tuple[int, int]]) -> str:
     """Return the query that is discharged if the two rows are equal for every shape of these ranges."""
     return _query(rows, [result, operand], f"(= t{result} t{operand})", ranges)

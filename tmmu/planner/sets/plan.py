@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tmmu.core.columns import disable_collector
+from tmmu.core.dims.expressions import format_dim
+from tmmu.core.dims.maxima import minimum
 from tmmu.core.errors import TmmuError
 from tmmu.planner.aliasing import RefusedHint
 from tmmu.planner.allocation import allocate
@@ -17,7 +19,7 @@ from tmmu.planner.patterns import match_pattern
 from tmmu.planner.plan import PreparedModel, assemble_plan
 from tmmu.planner.sets.joint import join_programs
 from tmmu.planner.sets.programs import SetProgram, find_exits, of_model, of_plan, with_uses
-from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, set_error
+from tmmu.planner.sets.shares import Groups, TensorOfProgram, group_shared, set_error, share_error
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import LAYOUTS, Agreement, PlanSet, SharedTensor, arenas_of
@@ -84,6 +86,7 @@ def plan_programs(
             layout = "packed"  # in slots, further storages would move the others
         used, found = allocate(joint.problem, layout, fallback, effort=effort, stopped=stopped)
         plans = _plans(programs, joint.parts(programs, found))
+        _check_sizes(programs, plans)
         initial = _initial(programs, groups, wanted.initial, known)
         shared = tuple(_shared_tensor(name, programs, plans, name in initial) for name in groups)
         agreement = Agreement(tuple(plans), arenas_of(plans), shared)
@@ -144,6 +147,23 @@ def _plans(programs: Sequence[SetProgram], parts: Sequence[Solution]) -> dict[st
         elif program.prepared is not None:
             found[program.name] = assemble_plan(program.prepared, "packed", part)
     return found
+
+
+def _check_sizes(programs: Sequence[SetProgram], plans: Mapping[str, Plan]) -> None:
+    """Raise INVALID_BINDING for a shared tensor that is smaller at another shape than planned. spec: PS1.3, PS3.2"""
+    for program in programs:
+        plan = plans[program.name]
+        sizes = plan.sizes() if plan.envelope is not None else []
+        for which, tensor in [(which, name) for which, use in program.uses.items() for name in use.names if sizes]:
+            size = sizes[program.rows[tensor]]
+            least = minimum(size)
+            if least is None or least.value != int(plan.allocation.tensors.bytes[program.rows[tensor]]):
+                at = "" if least is None else " at " + ", ".join(f"{name}={n}" for name, n in least.point.items())
+                what = f"{program.name}:{tensor} has {format_dim(size)} bytes" + (
+                    f", {least.value}{at}" if least else ""
+                )
+                dims = ", ".join(f"{name}={high}" for name, (_, high) in plan.ranges.items())
+                raise share_error(which, what, f"give it one size at every shape, such as with {dims}")
 
 
 def _initial(

@@ -24,7 +24,8 @@ from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES
 from tmmu.plans.sections import Plan, arena_configurations
 from tmmu.plans.sets import SharedUse
 
-PERSISTENT = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
+KEPT = (Role.PARAMETER, Role.OPTIMIZER)
+PERSISTENT = tuple(ROLES.index(role) for role in KEPT)
 CALLERS = (*PERSISTENT, ROLES.index(Role.INPUT))
 IN_PLACE, VIEW = SHARES.index(Shares.IN_PLACE), SHARES.index(Shares.VIEW)
 
@@ -39,7 +40,6 @@ class SetProgram:
     tensors: table.Tensors
     dtypes: tuple[str, ...]
     mutated: frozenset[int]
-    donated: frozenset[str]
     steps: int
     fixed_at: Mapping[str, int]
     prepared: PreparedModel | None = None
@@ -70,17 +70,16 @@ class SetProgram:
 
     def own_state(self) -> set[int]:
         """Return the storages of parameters and optimizer state that the program keeps."""
-        t, names = self.tensors, self.tensors.name.list()
-        rows = np.flatnonzero(np.isin(t.role, PERSISTENT) & (t.writer == NONE)).tolist()
-        return {int(t.storage[row]) for row in rows if names[row] not in self.donated}
+        t = self.tensors
+        is_kept = np.isin(t.role, PERSISTENT) & (t.writer == NONE) & (t.flags & IS_RETURNED != 0)
+        return set(t.storage[is_kept].tolist())
 
 
 def of_model(prepared: PreparedModel, name: str) -> SetProgram:
     """Return the program of a prepared model, in which no requested offset decides on in-place results yet."""
     return SetProgram(
         name, prepared.problem, prepared.arenas, prepared.tensors, prepared.dtypes,
-        frozenset(prepared.steps.mutates.tolist()), frozenset(prepared.model.bindings.donated),
-        max(1, len(prepared.steps)), prepared.fixed_at, prepared,
+        frozenset(prepared.steps.mutates.tolist()), max(1, len(prepared.steps)), prepared.fixed_at, prepared,
     )  # fmt: skip
 
 
@@ -90,7 +89,11 @@ def prepare_program(
     """Return a prepared model for a set, in which every tensor may still be shared. As `prepare_model`.
 
     A result takes the bytes of a donated operand rather than those of another one, because state is changed like this.
+    Parameters and optimizer state that a step mutates are state of the set, though they are donated to that step.
+    spec: PS3.10, PS3.11
     """
+    mutated = {t for node in model.nodes for t in node.mutates if model.tensors[t].role in KEPT}
+    model = replace(model, kept=model.kept | mutated)
     every, rules = {tensor.name for tensor in model.tensors}, InPlaceRules(first=model.bindings.donated)
     return prepare_model(model, arenas, options, policy, every, rules)
 
@@ -102,7 +105,7 @@ def of_plan(plan: Plan, name: str) -> SetProgram:
     return SetProgram(
         name, replace(problem, fixed=fixed), arena_configurations(plan), plan.allocation.tensors,
         plan.allocation.dtypes, frozenset(plan.allocation.steps.mutates.tolist()),
-        frozenset(plan.bindings.donated), max(1, len(plan.allocation.steps)), plan.origin.fixed, plan=plan,
+        max(1, len(plan.allocation.steps)), plan.origin.fixed, plan=plan,
     )  # fmt: skip
 
 
@@ -159,12 +162,11 @@ def _is_written_too_early(program: SetProgram, use: SharedUse) -> bool:
 
 
 def _with_kept(model: Model, rows: Iterable[int], unchanged: Collection[str]) -> Model:
-    """Return the model that keeps these inputs to the end, and does not donate those that no step may overwrite."""
-    inputs = frozenset(model.inputs).intersection(rows)
+    """Return the model that keeps these tensors to the end, and does not donate those that no step may overwrite."""
     donated = tuple(name for name in model.bindings.donated if name not in unchanged)
-    if not inputs and donated == model.bindings.donated:
+    if model.kept.issuperset(rows) and donated == model.bindings.donated:
         return model
-    return replace(model, kept=model.kept | inputs, bindings=replace(model.bindings, donated=donated))
+    return replace(model, kept=model.kept.union(rows), bindings=replace(model.bindings, donated=donated))
 
 
 def _use_of(program: SetProgram, shared: str, names: Sequence[str]) -> SharedUse:
