@@ -12,7 +12,7 @@ import pytest
 
 from tests.nightly.hunt import programs as p
 from tests.nightly.hunt.__main__ import NotARecord, replay
-from tests.nightly.hunt.driver import Found, Hunt, Worker, flat, inputs_of, row, table
+from tests.nightly.hunt.driver import IN_FULL, Found, Hunt, Worker, flat, inputs_of, row, table
 from tests.nightly.hunt.planners import PLANNERS, Planner
 from tests.nightly.hunt.planted import measure_power
 
@@ -61,31 +61,58 @@ class WrongPlanner(Worker):
 def test_a_wrong_plan_is_found_shrunk_recorded_and_counted(tmp_path: Path) -> None:
     """Of the seeds only those are refuted whose program has a flip; what is left of one is little more than that."""
     hunt = Hunt("wrong", WrongPlanner(), tmp_path)
-    hunt.run(float("inf"), 9, first=7)
+    hunt.run(float("inf"), 9, first=41)
     lines = [json.loads(line) for line in hunt.log.read_text().splitlines()]
-    assert [line["seed"] for line in lines] == list(range(7, 16))
+    assert [line["seed"] for line in lines] == list(range(41, 50))
     for line in lines:
         operations = set(p.operations(hunt.case(line["seed"])[0]))
         expected = "refused" if "pad" in operations else "failed" if "transpose" in operations else None
-        assert line["outcome"] == (expected or ("refuted" if "flip" in operations else "right"))
+        right = "proved" if line["seed"] % IN_FULL == 0 else "right"
+        assert line["outcome"] == (expected or ("refuted" if "flip" in operations else right))
     records = [json.loads(path.read_text()) for path in (tmp_path / "records").rglob("*.json")]
     assert records
     for record in records:
         assert record["outcome"] == "refuted"
         assert record["verdict"]["witness"]
         small = p.from_json(record["program"])
-        assert "flip" in set(p.operations(small))
-        assert len(small.steps) <= 2
+        assert list(p.operations(small)) == ["flip"]
         assert list((tmp_path / "records" / "wrong" / str(record["seed"])).glob("*.plan.txt"))
     figures = row(hunt.log)
     assert figures["tried"] == 9
     assert figures["refuted"] == sum(line["outcome"] == "refuted" for line in lines) > 0
-    assert figures["refused"] + figures["failed"] + figures["right"] + figures["refuted"] == 9
+    assert sum(figures[outcome] for outcome in ("refused", "failed", "right", "proved", "refuted")) == 9
     assert f"| {figures['refuted']} |" in list(table(tmp_path))[2]
     with hunt.log.open("a") as log:
-        log.write('{"seed": 16, "outc')  # the run was stopped here
-    hunt.run(float("inf"), 9, first=7)
+        log.write('{"seed": 50, "outc')  # the run was stopped here
+    hunt.run(float("inf"), 9, first=41)
     assert len(hunt.log.read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize("outputs", [(6,), (2, 6), (1, 4, 6)])
+def test_a_wrong_step_is_all_that_is_left_though_nothing_reads_it_or_much_reads_it(
+    tmp_path: Path, outputs: tuple[int, ...]
+) -> None:
+    """Value 5 is the one that is wrong; with the first outputs no step reads it, with the others two do."""
+    unread = len(outputs) == 1
+    rows = [
+        ("neg", (0,)),
+        ("abs", (1,)),
+        ("neg", (0,)),
+        ("add", (2, 3)),
+        ("flip", (4,)),
+        ("sub", (4, 4 if unread else 5)),
+    ]
+    given, *made = (p.Value(number, "float32", (3,)) for number in range(7))
+    steps = (
+        p.Step(op, operands, (value,), {"axis": 0} if op == "flip" else {})
+        for (op, operands), value in zip(rows, made, strict=True)
+    )
+    program = p.Program((given,), tuple(steps), outputs)
+    hunt = Hunt("wrong", WrongPlanner(), tmp_path)
+    found = hunt.attempt(program, inputs_of(program, 0), "default", in_full=False)
+    small, again = hunt.shrink(program, 0, "default", found)
+    assert again.outcome == found.outcome == "refuted"
+    assert list(p.operations(small)) == ["flip"]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +179,25 @@ def test_long_straight_programs_and_deep_control_flow_are_both_drawn() -> None:
     assert any(len(program.steps) >= 40 and not count for program, count in zip(programs, controls, strict=True))
     assert max(controls) >= 4
     assert sum(len(program.steps) < 6 for program in programs) >= 5
+
+
+def share_alive(program: p.Program) -> float:
+    """Return the largest share of a program's values that are alive at once."""
+    end, values = len(program.steps), program.values()
+    born = dict.fromkeys((value.id for value in program.inputs), 0)
+    last = dict(born)
+    for number, step in enumerate(program.steps):
+        born |= {value.id: number for value in step.results}
+        last |= dict.fromkeys((*step.operands, *(value.id for value in step.results)), number)
+    last |= dict.fromkeys(program.outputs, end)
+    return max(sum(born[k] <= n <= last[k] for k in values) for n in range(end + 1)) / len(values)
+
+
+def test_wide_programs_and_chains_are_both_drawn() -> None:
+    drawn = (p.generate(random.Random(seed), p.FEATURES - p.CONTROL, (60,)) for seed in range(40))
+    shares = [share_alive(program) for program in drawn]
+    assert sum(share < 0.15 for share in shares) >= 5
+    assert sum(share > 0.3 for share in shares) >= 5
 
 
 def test_a_planner_without_errors_is_right_and_planted_ones_show() -> None:

@@ -55,6 +55,19 @@ def test_every_report_states_an_error_that_its_counter_test_leaves_alone() -> No
         assert judge(Run(-11 if ended else 0, said, "")).word == "still wrong", name
 
 
+PLACE = re.compile(r"`[\w./-]+\.(?:cc|cpp|hpp|py|rs)(?::\d+)?`")
+"""A file of the project that a page is about."""
+
+
+def test_a_cause_names_the_place_that_was_read() -> None:
+    for name, text in PAGES.items():
+        cause = section(text, "Cause")
+        assert PLACE.search(cause) or "**Known**" in text.partition("## ")[0], name
+        assert not re.search(r"\bdid not (read|look)\b", cause), name
+    assert PLACE.search("`IfThenElse::output_facts` (`core/src/ops/logic/ite.rs`)")
+    assert not PLACE.search("Probably the `Reshape` is removed. We did not read the version that was run.")
+
+
 def test_the_index_has_every_report_and_what_is_known_or_by_design_says_so_first() -> None:
     rows = re.findall(r"^\| \[([\w-]+)\]\(\1\.md\) \|.*\| ([^|]*) \| [\d, ]+ \| .*\|$",
                       (FOLDER / "README.md").read_text(), re.MULTILINE)  # fmt: skip

@@ -9,8 +9,9 @@ Workers read this file in environments of their own: it imports the standard lib
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -278,12 +279,16 @@ a planner's bookkeeping of aliases shows after dozens of steps, one in its contr
 """
 SHARES = (0.3, 1.0, 1.0, 3.0)
 """How often a family of operations is taken, drawn for each family and program."""
+REACHES: tuple[tuple[float, slice], ...] = ((0.95, slice(-2, None)), (0.5, slice(-4, None)), (0.6, slice(0, 4)))
+"""Which operands a program prefers, and how often: the latest two, so that few values are alive at once, the latest
+four, or the first four, which stay alive. Drawn for each program.
+"""
 
 
 def generate(
     rng: random.Random, features: frozenset[str] | set[str] = FEATURES, lengths: Sequence[int] = LENGTHS
 ) -> Program:
-    """Return a program with some of the features. Its length and the share of each construct are drawn."""
+    """Return a program with some of the features. Its length, its width and the share of each construct are drawn."""
     steps = rng.choice(lengths)
     least = 2 if steps < max(LENGTHS) else steps - 20
     features = features if steps < max(LENGTHS) else features - CONTROL
@@ -323,6 +328,7 @@ class _Maker:
         self.bound: dict[int, int] = {}
         self.sizes = [rng.choice((1, 2, 3, 4, 6, 8)) for _ in range(3)]
         self.shares: dict[str, float] = {}
+        self.reach = rng.choice(REACHES)
 
     def shape(self) -> Shape:
         rank = self.rng.choice((1, 1, 2, 2, 2, 3))
@@ -347,7 +353,7 @@ class _Maker:
         return value
 
     def pick(self, dtype: str | None = None, shape: Shape | None = None, rank: int = 0) -> Value | None:
-        """A random value of a type and shape, of late ones rather than early ones."""
+        """A random value of a type and shape, of those that the program prefers or of all."""
         found = [
             value for value in self.values
             if value.dtype == (dtype or self.main) and (shape is None or value.shape == shape)
@@ -355,7 +361,8 @@ class _Maker:
         ]  # fmt: skip
         if not found:
             return None
-        return self.rng.choice(found[-4:] if self.rng.random() < 0.5 else found)
+        share, preferred = self.reach
+        return self.rng.choice(found[preferred] if self.rng.random() < share else found)
 
     def number(self) -> Value:
         """A value of the main type, made where there is none."""
@@ -680,14 +687,14 @@ class _Maker:
 # Smaller programs
 
 
-def without_unused(program: Program) -> Program:
-    """The program without steps that nothing reads."""
-    needed, kept = set(program.outputs), list[Step]()
+def without_unused(program: Program, kept: Set[int] = frozenset()) -> Program:
+    """The program without steps whose results nothing reads, except those that make a value of `kept`."""
+    needed, steps = set(program.outputs) | kept, list[Step]()
     for step in reversed(program.steps):
         if any(value.id in needed for value in step.results):
             needed.update(step.operands)
-            kept.append(step)
-    return replace(program, steps=tuple(reversed(kept)))
+            steps.append(step)
+    return replace(program, steps=tuple(reversed(steps)))
 
 
 def _instead(program: Program, other: Mapping[int, int]) -> Program:
@@ -715,19 +722,34 @@ def _inlined(program: Program, at: int, inner: Program, operands: Sequence[int])
 
 def smaller(program: Program) -> Iterator[Program]:
     """Programs with a little less in each, large cuts first. All end; `evaluate` raises where numbers are large."""
-    for made in _cuts(program):
+    read = {k for step in program.steps for k in step.operands} | set(program.outputs)
+    unread = {value.id for step in program.steps for value in step.results} - read
+    for made in itertools.chain(_cuts(program), _cuts(program, kept=unread) if unread else ()):
         used = {k for step in made.steps for k in step.operands} | set(made.outputs)
         kept = tuple(value for value in made.inputs if value.id in used) or made.inputs[:1]
         yield replace(made, inputs=kept)
 
 
-def _cuts(program: Program, inside: bool = False) -> Iterator[Program]:
-    """What `smaller` yields, with the same inputs; inside of another program with as many outputs as well."""
-    if (pruned := without_unused(program)) != program:
-        yield pruned
+def _cuts(program: Program, inside: bool = False, kept: Set[int] = frozenset()) -> Iterator[Program]:
+    """What `smaller` yields, with the same inputs; inside of another program with as many outputs as well.
+
+    Steps that make what is `kept` stay, though nothing reads it, unless they are the ones that are cut.
+    """
+
+    def pruned(made: Program, without: Set[int] = frozenset()) -> Program:
+        return without_unused(made, kept - without)
+
+    for each in [set(kept), *({number} for number in kept if len(kept) > 1)]:
+        if (made := pruned(program, each)) != program:
+            yield made
+    makers = {value.id: step for step in program.steps for value in step.results}
     if not inside:
-        for k in range(len(program.outputs) if len(program.outputs) > 1 else 0):
-            yield without_unused(replace(program, outputs=program.outputs[:k] + program.outputs[k + 1 :]))
+        for k, number in enumerate(program.outputs):
+            before, behind = program.outputs[:k], program.outputs[k + 1 :]
+            if before or behind:
+                yield pruned(replace(program, outputs=before + behind))
+            for operand in makers[number].operands if number in makers else ():
+                yield pruned(replace(program, outputs=(*before, operand, *behind)))
     known = program.values()
     for at in range(len(program.steps) - 1, -1, -1):
         step = program.steps[at]
@@ -738,25 +760,25 @@ def _cuts(program: Program, inside: bool = False) -> Iterator[Program]:
             if same is not None:
                 other[value.id] = same
         if len(other) == len(step.results):
-            yield without_unused(_instead(program, other))
+            yield pruned(_instead(program, other), set(other))
         elif not inside:
             given = tuple(value for value in step.results if value.id not in other)
             steps = program.steps[:at] + program.steps[at + 1 :]
-            yield without_unused(_instead(replace(program, inputs=program.inputs + given, steps=steps), other))
+            yield pruned(_instead(replace(program, inputs=program.inputs + given, steps=steps), other))
         if step.op == "call":
-            yield without_unused(_inlined(program, at, step.programs[0], step.operands))
+            yield pruned(_inlined(program, at, step.programs[0], step.operands))
         if step.op == "cond":
             for arm in step.programs:
-                yield without_unused(_inlined(program, at, arm, step.operands[1:]))
+                yield pruned(_inlined(program, at, arm, step.operands[1:]))
         if step.op == "while":
-            yield without_unused(_inlined(program, at, step.programs[1], step.operands))
+            yield pruned(_inlined(program, at, step.programs[1], step.operands))
         for k, inner in enumerate(step.programs):
             for cut in _cuts(inner, inside=True):
                 made = replace(step, programs=(*step.programs[:k], cut, *step.programs[k + 1 :]))
                 if step.op != "while" or _ends(made):
                     yield replace(program, steps=(*program.steps[:at], made, *program.steps[at + 1 :]))
         for cut in _less_passed(step, {k for each in program.steps for k in each.operands} | set(program.outputs)):
-            yield without_unused(replace(program, steps=(*program.steps[:at], cut, *program.steps[at + 1 :])))
+            yield pruned(replace(program, steps=(*program.steps[:at], cut, *program.steps[at + 1 :])))
         if step.attributes.get("inplace"):
             plain = replace(step, attributes={k: v for k, v in step.attributes.items() if k != "inplace"})
             yield replace(program, steps=(*program.steps[:at], plain, *program.steps[at + 1 :]))
