@@ -159,7 +159,7 @@ def _streams_object(model: Model) -> dict[str, Any]:
     names, on = number_values([node.stream for node in model.nodes if node.stream])
     of = np.full(len(model.nodes), NONE, np.uint32)
     of[[n for n, node in enumerate(model.nodes) if node.stream]] = on
-    row = {name: n for n, name in enumerate(attribute_values(model.nodes, "name"))}
+    row = dict(zip(attribute_values(model.nodes, "name"), range(len(model.nodes)), strict=True))
     waits = [(n, row[name]) for n, after in rows_with(model.nodes, "after", ()) for name in after]
     return {
         "name": names,

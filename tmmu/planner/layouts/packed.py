@@ -23,6 +23,7 @@ from tmmu.planner.layouts.addresses import Addresses, overflow_error
 from tmmu.planner.layouts.boxes import (
     FIXED,
     HEAVIEST,
+    MANY,
     Boxes,
     Neighbours,
     Packing,
@@ -32,6 +33,7 @@ from tmmu.planner.layouts.boxes import (
     place_from_both_ends,
     place_lowest_fit,
 )
+from tmmu.planner.layouts.compiled import compile_loop
 from tmmu.planner.layouts.ordered import OrderedSearch
 from tmmu.planner.layouts.search import Effort, Search, run_searches
 from tmmu.planner.problem import AllocationProblem
@@ -207,10 +209,11 @@ def _try_regions(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if boxes.order is None or boxes.fixed:
         return
     offsets, top = [0] * len(boxes), 0
+    compile_ = compile_loop if len(boxes) >= MANY else None  # `_try_widened` has loaded it
     for home in range(-1, boxes.order.streams):
         rows = np.flatnonzero(boxes.order.home == home).tolist()
         if rows:
-            found = place_best_fit(boxes.part(rows).widened())
+            found = place_best_fit(boxes.part(rows).widened(), compile_)
             top = align_up(top, max(boxes.alignment[i] for i in rows))
             for i, at in zip(rows, found.offsets, strict=True):
                 offsets[i] = top + at

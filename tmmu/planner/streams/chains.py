@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from operator import le
 from typing import NamedTuple
 
 import numpy as np
@@ -91,21 +92,22 @@ def _scan(
     slot, held = [0] * len(order), dict[int, set[int]]()
     free: list[list[tuple[int, int, int]]] = [[] for _ in range(streams + 1)]
 
-    def take(stream: int, k: int, clock: list[int], tries: int) -> int | None:
+    def take(stream: int, k: int, clock: list[int]) -> int | None:
         """Remove and return a slot of a stream's list that storage `k` may take, or None."""
-        passed, chosen = [], None
-        while tries and free[stream] and chosen is None and free[stream][0][0] <= clock[stream]:
-            entry = heapq.heappop(free[stream])
+        entries, passed, chosen = free[stream], list[tuple[int, int, int]](), None
+        while len(passed) < TRIES and entries and chosen is None and entries[0][0] <= clock[stream]:
+            entry = heapq.heappop(entries)
             is_apart = not conflicts or conflicts.get(k, set()).isdisjoint(held[entry[1]])
-            if is_apart and (stream != shared or order.is_before(entry[2], k)):
+            if is_apart and (stream != shared or all(map(le, order.ends[entry[2]].tolist(), clock))):
                 chosen = entry[1]
             else:
                 passed.append(entry)
-                tries -= 1
         for entry in passed:
-            heapq.heappush(free[stream], entry)
+            heapq.heappush(entries, entry)
         return chosen
 
+    lists = range(streams + 1)
+    own_first = [(mine, *(stream for stream in lists if stream != mine)) for mine in lists]
     for low in range(0, len(sequence), ROWS):
         rows = sequence[low : low + ROWS]
         for k, clock in zip(rows, order.begins[np.asarray(rows, np.int64)].tolist(), strict=True):
@@ -113,12 +115,13 @@ def _scan(
                 gone = dying[dead]
                 heapq.heappush(free[stream_of[gone]], (waited[gone], slot[gone], gone))
                 dead += 1
-            mine = stream_of[k]
-            for stream in (mine, *(c for c in range(streams + 1) if c != mine)):
-                chosen = take(stream, k, clock, TRIES)
-                if chosen is not None:
-                    break
-            else:
+            chosen = None
+            for stream in own_first[stream_of[k]]:
+                if free[stream] and free[stream][0][0] <= clock[stream]:
+                    chosen = take(stream, k, clock)
+                    if chosen is not None:
+                        break
+            if chosen is None:
                 chosen = opened
                 opened += 1
             if conflicts:

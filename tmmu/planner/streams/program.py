@@ -50,7 +50,7 @@ def state_streams(program: ModelProgram) -> StreamColumns | None:
         return None
     names, on = number_values(node.stream for node in nodes if node.stream)
     of = dict(zip((n for n, node in enumerate(nodes) if node.stream), on, strict=True))
-    row = {name: n for n, name in enumerate(attribute_values(nodes, "name"))}
+    row = dict(zip(attribute_values(nodes, "name"), range(len(nodes)), strict=True))
     ended: dict[int, int] = {}
     stream, after, barriers, current = [], list[tuple[int, ...]](), list[int](), 0
     for s, (n, part, body) in enumerate(zip(steps.node, steps.part, steps.body, strict=True)):
@@ -62,8 +62,8 @@ def state_streams(program: ModelProgram) -> StreamColumns | None:
             current, ended[n] = of[n], s
             if part is not NodePart.WHOLE:
                 barriers.append(s)
-        is_begun = body == MAIN and part is not NodePart.LEAVE
-        after.append(tuple(sorted(ended[row[name]] for name in nodes[n].after)) if is_begun else ())
+        waited = nodes[n].after if body == MAIN and part is not NodePart.LEAVE else ()
+        after.append(tuple(sorted(ended[row[name]] for name in waited)) if waited else ())
         stream.append(current)
     u32 = np.uint32
     return StreamColumns(tuple(names), build_column(stream, u32), *flatten_rows(after), build_column(barriers, u32))

@@ -104,27 +104,28 @@ def order_steps(
     position = np.zeros(len(of), np.int64)
     for steps in lists:
         position[steps] = np.arange(len(steps))
+    of_step, at_step = of.tolist(), position.tolist()
     waited: dict[int, list[int]] = {}
     for step, earlier in waits:
         if not 0 <= earlier < step:
             raise ValueError(f"step {step} waits for step {earlier}, which does not precede it")
-        if of[step] != of[earlier]:
+        if of_step[step] != of_step[earlier]:
             waited.setdefault(step, []).append(earlier)
     segments = _Segments(count)
     separating = frozenset(barriers)
     for step in sorted(separating | waited.keys()):
-        t, at = int(of[step]), int(position[step])
+        t, at = of_step[step], at_step[step]
         if step in separating:
             ended = [int(np.searchsorted(steps, step)) for steps in lists]
-            segments.begin(t, at, ended)
+            segments.begin(t, at, list(ended))
             ended[t] = at + 1
             for other in range(count):
                 if other != t:
                     segments.begin(other, ended[other], list(ended))
             continue
-        row = list(segments.current(t))
+        row = segments.current(t)
         for earlier in waited[step]:
-            u, end = int(of[earlier]), int(position[earlier])
+            u, end = of_step[earlier], at_step[earlier]
             row = list(map(max, row, segments.find(u, end)))
             row[u] = max(row[u], end + 1)
         segments.begin(t, at, row)
@@ -152,8 +153,10 @@ class _Segments:
         return self.known[self.rows[stream][bisect_left(self.begins[stream], position + 1) - 1]]
 
     def begin(self, stream: int, position: int, clock: list[int]) -> None:
-        """Begin a segment at a step, unless its clock is that of the segment before."""
-        if all(new <= old for t, (new, old) in enumerate(zip(clock, self.current(stream), strict=True)) if t != stream):
+        """Begin a segment at a step, unless its clock is that of the segment before. The clock is kept."""
+        before = self.current(stream)
+        clock[stream] = before[stream]  # no step is asked for this entry
+        if clock == before:
             return
         self.begins[stream].append(position)
         self.rows[stream].append(len(self.known))
