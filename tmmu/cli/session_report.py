@@ -96,17 +96,16 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def run_lines(figures: dict[str, Any]) -> Iterator[str]:
-    """The figures of a run for a person."""
-    if figures["text"] is not None:
-        yield figures["text"]
+    """The figures of a run for a person; its text was printed before."""
     found = figures["tokens"]
     yield f"tokens: {','.join(map(str, found))}"
-    rate = figures["tokens_per_second"]
+    rate, seed = figures["tokens_per_second"], figures["seed"]
     yield (
         f"{count_noun(figures['prompt_tokens'], 'prompt token')} in {figures['prompt_seconds']:.3f} s, "
         f"{count_noun(len(found), 'token')}{'' if rate is None else f' at {rate} a second'}, "
         f"{count_noun(figures['passes'], 'pass', 'passes')}; "
         f"{figures['accepted']} of {count_noun(figures['drafted'], 'drafted token')} accepted"
+        f"{'' if seed is None else f'; seed {seed}'}"
     )
     yield (
         f"peak memory: {format_size(figures['device_peak_bytes'])} on the device, "

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.interrupts import defer_interrupts
 from tmmu.core.vocabulary import Model
 from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
@@ -241,8 +242,13 @@ class ExecutionGraph:
         """Run a pass over the first `rows` tokens of its `ids`; compute the logits of the last `outputs` of them.
 
         The tokens follow those in the cache. Raises the exceptions of growing the cache and of commands; the cache is
-        then unchanged.
+        then unchanged. Ctrl-C is raised when the pass is complete and
+        counted. spec: FD11.9
         """
+        with defer_interrupts():
+            self._run(name, rows, outputs)
+
+    def _run(self, name: str, rows: int, outputs: int) -> None:
         device, batch, cache = self.model.device, self._batch, self.cache
         cache.ensure(cache.written + rows)
         if cache.epoch != self._epoch:
