@@ -217,7 +217,7 @@ end_options = gather_options(
     "end",
     End,
     click.option(
-        "--tokens", "count", type=click.IntRange(0), default=32, show_default=True, help="Tokens to generate."
+        "--tokens", "most", type=click.IntRange(0), default=32, show_default=True, help="Tokens to generate."
     ),
     click.option("--ignore-eos", is_flag=True, help="Never choose a token that ends a text."),
     STOPS,
