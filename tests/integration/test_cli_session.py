@@ -20,8 +20,8 @@ from tmmu.core.output import escape_line
 from tmmu.foundry.environment import VARIABLES
 from tmmu.foundry.graph import ExecutionGraph
 from tmmu.foundry.session import ModelSession
+from tmmu.foundry.shapes import open_llama
 from tmmu.foundry.tokenizer import PromptTokenizer
-from tmmu.foundry.weights import open_llama
 
 PROMPT = [1, 5, 7, 5, 7, 11]
 IDS = ",".join(map(str, PROMPT))

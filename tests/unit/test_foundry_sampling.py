@@ -17,7 +17,7 @@ from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import file_of, session_of
 from tmmu.core.errors import TmmuError
 from tmmu.foundry.sampling import Sampler, SamplingOptions
-from tmmu.foundry.weights import open_llama
+from tmmu.foundry.shapes import open_llama
 from tmmu.tasks.language_session import SessionOptions
 
 LOGIT = st.one_of(st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5]), st.floats(-30, 30, width=32), st.just(-math.inf))

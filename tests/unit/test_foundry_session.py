@@ -28,8 +28,8 @@ from tmmu.foundry.kernels import PassBatch
 from tmmu.foundry.pool import MemoryPool
 from tmmu.foundry.scoring import compute_log_probabilities
 from tmmu.foundry.session import initialize_session
+from tmmu.foundry.shapes import LlamaShape, open_llama
 from tmmu.foundry.storage import StorageMode
-from tmmu.foundry.weights import LlamaShape, open_llama
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import SharedUse

@@ -76,7 +76,7 @@ TEMPLATE_LIMIT = 1 << 20
 
 @click.group(cls=OnceGroup)
 def session() -> None:
-    """Run a Llama (GGUF) in memory that is planned, proved and made once."""
+    """Run a language model (GGUF) in memory that is planned, proved and made once."""
     print_warnings("tmmu.foundry")
 
 

@@ -138,7 +138,7 @@ class ExecutionGraph:
             self._log("buffer made", buffer=name, made=len(made))
             name = "cache"
             cache = KvCache(
-                device, setup.shape, setup.context, setup.budget, rope_base=self.model.shape.rope_base,
+                device, setup.shape, setup.context, setup.budget, rotations=self.model.shape.rotations,
                 settings=settings, session=self.number, events=self.events,
             )  # fmt: skip
             self._log("buffer made", buffer=name, made=len(made) + 1)
@@ -205,9 +205,11 @@ class ExecutionGraph:
         of, cache = bound.regions, None
         if operation.kind in USES_CACHE:
             held = self.cache
-            buffers = (*held.of_layer(operation.layer).values(), held.cos, held.sin)
+            tables = held.tables_of(self.model.shape.rotation_of(operation.layer))
+            buffers = (*held.of_layer(operation.layer).values(), *tables)
             keys, values, cos, sin = (BufferRegion(buffer, 0, buffer.size) for buffer in buffers)
-            cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
+            window = self.model.shape.window_of(operation.layer)
+            cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity, window)
         return OperationMemory(
             tuple(of[name] for name in operation.reads),
             tuple(of[name] for name in operation.writes),
