@@ -25,7 +25,7 @@ from tmmu import examples
 from tmmu.core.output import format_json
 from tmmu.examples.llama import SeededLlama
 from tmmu.foundry.shapes import LlamaFile, open_llama
-from tmmu.foundry.tokenizer import PromptTokenizer
+from tmmu.foundry.tokenizer import WHOLE_PIECES, PromptTokenizer
 from tmmu.tasks.language_session import SessionOptions, open_session
 
 xllamacpp = pytest.importorskip("xllamacpp")  # what sessions are compared with: extra oracle
@@ -242,7 +242,7 @@ def byte_level(folder: Path, pieces: list[str], merges: list[str], pre: str) -> 
     return path
 
 
-@pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe"])
+@pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe", "qwen2", "tekken"])
 def test_prompts_become_the_tokens_of_llama_cpp_by_bytes(pre: str, tmp_path: Path) -> None:
     """A vocabulary that `tokenizers` trained on this project's pages. spec: FD5.8"""
     import tokenizers
@@ -258,4 +258,4 @@ def test_prompts_become_the_tokens_of_llama_cpp_by_bytes(pre: str, tmp_path: Pat
     for text in samples(2, [piece for piece in pieces if piece.isascii()]):
         tokens = tokenizer.encode(text)
         assert tokens == judge.ask("/tokenize", content=text, add_special=True, parse_special=False)["tokens"], text
-        assert tokenizer.decode(tokens[tokens[:1] == [0] and pre == "llama-bpe" :]) == text
+        assert tokenizer.decode(tokens[tokens[:1] == [0] and pre in WHOLE_PIECES :]) == text

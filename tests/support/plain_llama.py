@@ -125,7 +125,8 @@ class PlainLlama:
         """Queries or keys of each head, with their norm if there is one, rotated."""
         heads = self._matrix(f"blk.{layer}.attn_{name}", x).reshape(-1, self.shape.head_dim)
         norm = f"blk.{layer}.attn_{name}_norm"
-        return self._rotated(layer, np.stack([self._post(norm, head) for head in heads]))
+        found: Stored = self._rotated(layer, np.stack([self._post(norm, head) for head in heads]))
+        return found
 
     def _attention(self, layer: int, x: Stored) -> Stored:
         s, name, p = self.shape, f"blk.{layer}", self.position

@@ -330,7 +330,10 @@ class ModelSession:
         return self.graph.text[: self._end].tolist()
 
     def rewind(self, length: int) -> None:
-        """Remove the tokens of the text after the first `length`; the memory stays. ValueError if it is shorter."""
+        """Remove the tokens of the text after the first `length`; the memory stays. spec: FD11.10
+
+        Raises ValueError if the text is shorter.
+        """
         if not 0 <= length <= self._end:
             raise ValueError(f"cannot rewind a text of {self._end} tokens to {length}")
         self._begin()

@@ -33,10 +33,19 @@ _LLAMA3 = (
     r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-SPLITS = {"gpt-2": (_GPT2,), "smollm": (r"\p{N}", _GPT2), "llama-bpe": (_LLAMA3,), "llama3": (_LLAMA3,)}
+_QWEN2 = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+_TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?((?=[\p{L}])([^a-z]))*((?=[\p{L}])([^A-Z]))+"
+    r"|[^\r\n\p{L}\p{N}]?((?=[\p{L}])([^a-z]))+((?=[\p{L}])([^A-Z]))*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+SPLITS = {
+    "gpt-2": (_GPT2,), "smollm": (r"\p{N}", _GPT2), "llama-bpe": (_LLAMA3,), "llama3": (_LLAMA3,),
+    "qwen2": (_QWEN2,), "deepseek-r1-qwen": (_QWEN2,), "tekken": (_TEKKEN,),
+}  # fmt: skip
 """The expressions that split a text before merging, by `tokenizer.ggml.pre`; they apply one after the other."""
 
-WHOLE_PIECES = ("llama-bpe", "llama3")
+WHOLE_PIECES = ("llama-bpe", "llama3", "tekken")
 """The values of `tokenizer.ggml.pre` for which a part that is a piece stays whole; their texts begin with BOS."""
 
 LONGEST_PIECE, MOST_CHARACTERS = 1024, 1 << 24
