@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -14,10 +16,12 @@ import pytest
 from tests.support.commands import ran
 from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import SMALL, file_of
+from tmmu.core.output import escape_line
 from tmmu.foundry.environment import VARIABLES
+from tmmu.foundry.graph import ExecutionGraph
 from tmmu.foundry.session import ModelSession
+from tmmu.foundry.shapes import open_llama
 from tmmu.foundry.tokenizer import PromptTokenizer
-from tmmu.foundry.weights import open_llama
 
 PROMPT = [1, 5, 7, 5, 7, 11]
 IDS = ",".join(map(str, PROMPT))
@@ -169,3 +173,113 @@ def test_an_interrupted_run_prints_what_there_is(
     code, out, err = ran(capsys, "session", "run", str(file_of()), "--prompt-tokens", IDS, "--format", "json")
     assert json.loads(out)["tokens"] == PlainLlama(open_llama(file_of())).greedy(PROMPT, 3)
     assert (code, err.strip()) == (130, "interrupted")
+
+
+def test_a_text_ends_at_a_stop_string_and_is_drawn_again_with_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: FD8.1, FD11.2, FD11.5"""
+    ask = ["run", str(file_of()), "--prompt-tokens", IDS, "--tokens", "30", "--temperature", "0.8", "--top-k", "50"]
+    found = answered(capsys, *ask)
+    again = answered(capsys, *ask, "--seed", str(found["seed"]))
+    assert again["tokens"] == found["tokens"]
+    assert (found["stopped_by"], len(found["tokens"])) == (None, 30)
+    stop = found["text"][8:11]
+    cut = answered(capsys, *ask, "--seed", str(found["seed"]), "--stop", stop, "--stop", "never in it")
+    assert (cut["text"], cut["stopped_by"]) == (found["text"][: found["text"].index(stop)], stop)
+    assert cut["tokens"] == found["tokens"][: len(cut["tokens"])]
+    assert len(cut["tokens"]) < 30
+    assert answered(capsys, "run", str(file_of()), "--prompt-tokens", IDS, "--seed", "3")["seed"] is None
+
+
+def test_text_is_printed_while_it_is_made(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part before the next pass begins. spec: FD11.4"""
+    events: list[str] = []
+    run_pass = ExecutionGraph.run
+
+    def noted(self: ExecutionGraph, *arguments: Any) -> None:
+        events.append("pass")
+        run_pass(self, *arguments)
+
+    monkeypatch.setattr(ExecutionGraph, "run", noted)
+    monkeypatch.setattr("tmmu.cli.session.print_part", lambda text: events.append(f"text {text}"))
+    assert ran(capsys, "session", "run", str(file_of()), "--prompt-tokens", IDS, "--tokens", "6")[0] == 0
+    assert events.count("pass") >= 3
+    assert any(events[k].startswith("text") and events[k + 1] == "pass" for k in range(len(events) - 1))
+    text = "".join(event[5:] for event in events if event.startswith("text"))
+    assert text == answered(capsys, "run", str(file_of()), "--prompt-tokens", IDS, "--tokens", "6")["text"]
+
+
+TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]"
+
+
+def talk(monkeypatch: pytest.MonkeyPatch, lines: list[str]) -> None:
+    """Let the standard input have these lines."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def test_a_conversation_goes_on_in_one_session(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Replies are those to the whole conversation, and only its new part is computed. spec: FD8.8, FD11.7, FD11.8"""
+    template = tmp_path / "t.jinja"
+    template.write_text(TEMPLATE)
+    talk(monkeypatch, ["hello there", "", "what <s> is it", "and now"])
+    rows: list[int] = []
+    run_pass = ExecutionGraph.run
+
+    def counted(self: ExecutionGraph, name: str, count: int, outputs: int) -> None:
+        rows.append(count)
+        run_pass(self, name, count, outputs)
+
+    monkeypatch.setattr(ExecutionGraph, "run", counted)
+    options = ["--template", str(template), "--tokens", "8", "--system", "be brief", "--context", "512"]
+    code, out, err = ran(capsys, "session", "chat", str(file_of()), *options)
+    assert (code, err.count("control token")) == (0, 1)
+    computed = sum(rows)
+    tokenizer = PromptTokenizer(open_llama(file_of()))
+    shown = "\n\t"
+    prompt, wanted = "[system] be brief\n[user] hello there\n[assistant]", ""
+    for further in ("and now", None):
+        tokens = tokenizer.encode(prompt, has_controls=True)
+        found = PlainLlama(open_llama(file_of())).greedy(tokens, 8)
+        found = found[: found.index(2) + 1] if 2 in found else found
+        reply = tokenizer.decode(found)
+        wanted += f"{''.join(c if c in shown else escape_line(c) for c in reply)}\n"
+        prompt += f" {reply}\n[user] {further}\n[assistant]"
+    assert out == wanted
+    assert computed < len(tokens) + 40
+
+
+def test_ctrl_c_ends_a_reply_and_keeps_the_conversation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """spec: FD8.8, FD11.9"""
+    template = tmp_path / "t.jinja"
+    template.write_text(TEMPLATE)
+    talk(monkeypatch, ["hello", "and now"])
+    parts: list[str] = []
+
+    def interrupt(text: str) -> None:
+        parts.append(text)
+        if len(parts) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("tmmu.cli.session.print_part", interrupt)
+    options = ["--template", str(template), "--tokens", "12", "--context", "512"]
+    code, _, err = ran(capsys, "session", "chat", str(file_of()), *options)
+    assert (code, err.count("the conversation goes on")) == (0, 1)
+    tokenizer = PromptTokenizer(open_llama(file_of()))
+    first = "".join(parts[:3])
+    prompt = f"[user] hello\n[assistant] {first}\n[user] and now\n[assistant]"
+    found = PlainLlama(open_llama(file_of())).greedy(tokenizer.encode(prompt, has_controls=True), 12)
+    assert "".join(parts[3:]) == tokenizer.decode(found[: found.index(2) + 1] if 2 in found else found)
+
+
+def test_a_model_without_a_template_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: FD8.8"""
+    talk(monkeypatch, ["hello"])
+    code, out, err = ran(capsys, "session", "chat", str(file_of()))
+    assert (code, out) == (4, "")
+    assert err.count("\n") == 1
+    assert "no chat template" in err

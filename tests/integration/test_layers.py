@@ -85,6 +85,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "executorch": ("tmmu.exporters.executorch",),
     "gguf": ("tmmu.foundry.weights", "tmmu.examples.llama"),
     "tokenizers": ("tmmu.foundry.tokenizer",),
+    "jinja2": ("tmmu.foundry.chat",),
     "ggml": ("tmmu.foundry.ggml_kernels", "tmmu.exporters.ggml"),
     "libcachesim": ("tmmu.mnemosyne.hit_rates",),
     "cryptography": ("tmmu.mnemosyne.keys",),

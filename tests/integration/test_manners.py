@@ -44,6 +44,7 @@ NOT_RUN = {
     "tmmu session plan": "it takes weights of a language model, as in test_cli_session",
     "tmmu session run": "the same",
     "tmmu session score": "the same",
+    "tmmu session chat": "the same",
     "tmmu check-planner": "it takes the user's planner, as in test_testing_programs",
     "tmmu trace torch": "torch may not be installed",
     "tmmu trace jax": "jax may not be installed",

@@ -6,6 +6,7 @@ attention, which adds up values in float16.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 import urllib.request
@@ -18,11 +19,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.gguf_parts import Parts, Tensor, numbers, texts, tiny, value
+from tests.support.model_kinds import KINDS, LONG, RECORDED, write_kind
 from tests.support.plain_llama import PlainLlama
 from tmmu import examples
+from tmmu.core.output import format_json
 from tmmu.examples.llama import SeededLlama
-from tmmu.foundry.tokenizer import PromptTokenizer
-from tmmu.foundry.weights import LlamaFile, open_llama
+from tmmu.foundry.shapes import LlamaFile, open_llama
+from tmmu.foundry.tokenizer import WHOLE_PIECES, PromptTokenizer
 from tmmu.tasks.language_session import SessionOptions, open_session
 
 xllamacpp = pytest.importorskip("xllamacpp")  # what sessions are compared with: extra oracle
@@ -55,11 +58,15 @@ class LlamaCpp:
         with urllib.request.urlopen(request, timeout=300) as answer:
             return json.load(answer)
 
-    def greedy(self, prompt: list[int], count: int) -> list[dict[str, Any]]:
-        """For each token its id, and the log-probabilities of the 20 most probable."""
+    def greedy(self, prompt: list[int], count: int, *, no_bytes: bool = False) -> list[dict[str, Any]]:
+        """For each token its id, and the log-probabilities of the 20 most probable.
+
+        A byte that is no whole character has no entry; with `no_bytes` none is chosen.
+        """
+        banned = [[token, False] for token in range(3, 259)] if no_bytes else []
         answer = self.ask(
             "/completion", prompt=prompt, n_predict=count, temperature=0, ignore_eos=True, n_probs=20,
-            post_sampling_probs=False, cache_prompt=False,
+            post_sampling_probs=False, cache_prompt=False, logit_bias=banned,
         )  # fmt: skip
         found: list[dict[str, Any]] = answer["completion_probabilities"]
         return found
@@ -122,12 +129,50 @@ def test_sessions_on_ggml_are_as_close(loaded: tuple[str, LlamaFile, LlamaCpp], 
     session.close()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_model_is_that_of_llama_cpp(kind: str, tmp_path: Path) -> None:
+    """On both devices, along llama.cpp's own greedy run. spec: FD5.14, FD5.15, FD10.7"""
+    path = write_kind(tmp_path, kind)
+    judge = LlamaCpp(path)
+    plain = PlainLlama(open_llama(path), np.float32, 512)
+    found = [log_probabilities(plain.run(LONG))]
+    session = None
+    if importlib.util.find_spec("ggml") is not None:
+        session = open_session(path, SessionOptions(device="ggml", threads=1, budget=1 << 28), environment={})
+        session.prefill(LONG)
+        found.append(log_probabilities(session.output[0]))
+    for step in judge.greedy(LONG, 12, no_bytes=True):
+        for number, each in enumerate(found):
+            bound = 5e-2 if number else 1e-2
+            for candidate in step["top_logprobs"]:
+                assert abs(each[candidate["id"]] - candidate["logprob"]) <= bound
+        found = [log_probabilities(plain.step(step["id"]))]
+        if session is not None:
+            (row,) = session.passes([step["id"]])
+            found.append(log_probabilities(row[0]))
+
+
+def test_what_is_recorded_of_llama_cpp_is_what_it_gives(tmp_path: Path) -> None:
+    """To record it again, delete the file and run this test. spec: FD5.15"""
+    found = {}
+    for kind in KINDS:
+        step = LlamaCpp(write_kind(tmp_path, kind)).greedy(LONG, 1, no_bytes=True)[0]
+        found[kind] = [[each["id"], round(each["logprob"], 5)] for each in step["top_logprobs"][:8]]
+    if not RECORDED.exists():
+        RECORDED.write_text(format_json(found, None) + "\n")
+    recorded = json.loads(RECORDED.read_text())
+    assert recorded.keys() == found.keys()
+    for kind, rows in recorded.items():
+        assert [token for token, _ in rows] == [token for token, _ in found[kind]]
+        assert np.abs(np.array(rows) - np.array(found[kind])).max() <= 1e-2
+
+
 def test_a_model_that_differs_is_noticed(loaded: tuple[str, LlamaFile, LlamaCpp]) -> None:
     """Without the rotation by RoPE log-probabilities are far from these."""
     file_type, file, judge = loaded
     step = judge.greedy(PROMPTS["run"], 1)[0]
     right, unrotated = PlainLlama(file, np.float32, 512), PlainLlama(file, np.float32, 512)
-    unrotated.cos[:], unrotated.sin[:] = 1, 0
+    unrotated.tables[0][0][:], unrotated.tables[0][1][:] = 1, 0
     differences = []
     for model in (right, unrotated):
         found = log_probabilities(model.run(PROMPTS["run"]))
@@ -197,7 +242,7 @@ def byte_level(folder: Path, pieces: list[str], merges: list[str], pre: str) -> 
     return path
 
 
-@pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe"])
+@pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe", "qwen2", "tekken"])
 def test_prompts_become_the_tokens_of_llama_cpp_by_bytes(pre: str, tmp_path: Path) -> None:
     """A vocabulary that `tokenizers` trained on this project's pages. spec: FD5.8"""
     import tokenizers
@@ -213,4 +258,4 @@ def test_prompts_become_the_tokens_of_llama_cpp_by_bytes(pre: str, tmp_path: Pat
     for text in samples(2, [piece for piece in pieces if piece.isascii()]):
         tokens = tokenizer.encode(text)
         assert tokens == judge.ask("/tokenize", content=text, add_special=True, parse_special=False)["tokens"], text
-        assert tokenizer.decode(tokens[tokens[:1] == [0] and pre == "llama-bpe" :]) == text
+        assert tokenizer.decode(tokens[tokens[:1] == [0] and pre in WHOLE_PIECES :]) == text

@@ -13,7 +13,7 @@ import pytest
 from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import model_of, session_of
 from tmmu import examples
-from tmmu.foundry.weights import open_llama
+from tmmu.foundry.shapes import open_llama
 from tmmu.tasks.language_session import SessionOptions
 
 TEXT = [1, *(300 + 7 * k % 30000 for k in range(2030))]

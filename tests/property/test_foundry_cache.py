@@ -14,7 +14,7 @@ from tests.support.failing_device import PLACES, FailingDevice, Injected, check,
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import InvalidSetting, OutOfMemory
-from tmmu.foundry.kv_cache import KvCache, rope_rows
+from tmmu.foundry.kv_cache import KvCache
 from tmmu.runtime.events import EventLog
 
 TOKENS = st.integers(1, 1500)
@@ -246,8 +246,8 @@ class Caches(RuleBasedStateMachine):
         cache = self.caches[n]
         if cache is not None:
             pairs = cache.shape.head_dim // 2
-            rows = rope_rows(0, cache.capacity, cache.shape.head_dim, cache.rope_base)
-            for buffer, table in zip((cache.cos, cache.sin), rows, strict=True):
+            rows = cache.rotations[0].compute_rows(0, cache.capacity, cache.shape.head_dim)
+            for buffer, table in zip(cache.tables_of(0), rows, strict=True):
                 held = self.device.view(buffer, 0, table.dtype, (cache.capacity, pairs))
                 assert (held == table).all()
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.gguf_parts import TINY, llama, tiny
 from tmmu.core.errors import TmmuError
+from tmmu.foundry.shapes import open_llama
 from tmmu.foundry.tokenizer import PromptTokenizer
-from tmmu.foundry.weights import open_llama
 
 HAND_MADE = llama().encoded()
 

@@ -16,7 +16,7 @@ from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import file_of, model_of, session_of
 from tmmu.core.errors import TmmuError
 from tmmu.foundry.session import ModelSession
-from tmmu.foundry.weights import open_llama
+from tmmu.foundry.shapes import open_llama
 from tmmu.tasks.language_session import SessionOptions
 
 FILE = open_llama(file_of())

@@ -14,7 +14,8 @@ from gguf import quants
 from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 
-from tmmu.foundry.weights import LlamaFile, Weight
+from tmmu.foundry.shapes import LlamaFile
+from tmmu.foundry.weights import Weight
 
 TILE = 256
 BLOCK = 128
@@ -30,6 +31,12 @@ def rows_of(weight: Weight, begin: int, end: int) -> Single:
     return found.reshape(-1, weight.columns)
 
 
+def limited(values: Single, limit: float) -> Single:
+    """Each x as limit · tanh(x / limit)."""
+    found: Single = np.tanh(values / np.float32(limit)) * np.float32(limit)
+    return found
+
+
 class PlainLlama:
     """One sequence. `step` takes a token and returns the logits of the next."""
 
@@ -40,9 +47,7 @@ class PlainLlama:
         capacity = -(-capacity // BLOCK) * BLOCK
         self.keys = np.zeros((s.n_layers, s.n_kv_heads, capacity, s.head_dim), np.float16)
         self.values = np.zeros_like(self.keys)
-        inverse = np.float32(s.rope_base) ** (np.arange(0, s.head_dim, 2, dtype=np.float32) / np.float32(s.head_dim))
-        angle = np.arange(capacity, dtype=np.float32)[:, None] / inverse
-        self.cos, self.sin = np.cos(angle).astype(np.float16), np.sin(angle).astype(np.float16)
+        self.tables = [by.compute_rows(0, capacity, s.head_dim) for by in s.rotations]
         self._tiles: dict[str, list[Single]] = {}
 
     def run(self, tokens: list[int]) -> Stored:
@@ -63,12 +68,19 @@ class PlainLlama:
     def step(self, token: int) -> Stored:
         """The logits of the token after this one, [vocab], stored as activations are."""
         s = self.shape
-        x = rows_of(self.file.tensors["token_embd.weight"], token, token + 1)[0].astype(self.activation)
+        row = rows_of(self.file.tensors["token_embd.weight"], token, token + 1)[0]
+        x = (row * np.float32(s.embedding_scale) if s.embedding_scale != 1 else row).astype(self.activation)
         for layer in range(s.n_layers):
-            x = self._add(x, self._attention(layer, self._normed(f"blk.{layer}.attn_norm", x)))
-            x = self._add(x, self._feed_forward(layer, self._normed(f"blk.{layer}.ffn_norm", x)))
+            block = f"blk.{layer}"
+            attended = self._attention(layer, self._normed(f"{block}.attn_norm", x))
+            x = self._add(x, self._post(f"{block}.post_attention_norm", attended))
+            fed = self._feed_forward(layer, self._normed(f"{block}.ffn_norm", x))
+            x = self._add(x, self._post(f"{block}.post_ffw_norm", fed))
         self.position += 1
-        return self._product(self.file.output, self._normed("output_norm", x))
+        return self._product(self.file.output, self._normed("output_norm", x), limit=s.logit_limit)
+
+    def _post(self, name: str, x: Stored) -> Stored:
+        return self._normed(name, x) if f"{name}.weight" in self.file.tensors else x
 
     def _add(self, x: Stored, y: Stored) -> Stored:
         return (x.astype(np.float32) + y.astype(np.float32)).astype(self.activation)
@@ -81,47 +93,66 @@ class PlainLlama:
         return (x32 * scale * weight).astype(self.activation)
 
     def _matrix(self, name: str, x: Stored) -> Stored:
-        return self._product(self.file.tensors[f"{name}.weight"], x)
+        return self._product(self.file.tensors[f"{name}.weight"], x, self.file.tensors.get(f"{name}.bias"))
 
-    def _product(self, weight: Weight, x: Stored) -> Stored:
-        """The matrix times x; its tiles are kept as float32 from the first use on."""
+    def _product(self, weight: Weight, x: Stored, bias: Weight | None = None, limit: float = 0.0) -> Stored:
+        """The matrix times x, with its bias and within its limit; its tiles are float32 from the first use on."""
         if weight.name not in self._tiles:
             starts = range(0, weight.rows, TILE)
             self._tiles[weight.name] = [rows_of(weight, k, min(k + TILE, weight.rows)) for k in starts]
         x32 = x.astype(np.float32)
-        return np.concatenate([np.dot(tile, x32) for tile in self._tiles[weight.name]]).astype(self.activation)
+        found = np.concatenate([np.dot(tile, x32) for tile in self._tiles[weight.name]])
+        if bias is not None:
+            found = found + rows_of(bias, 0, 1)[0]
+        return (limited(found, limit) if limit else found).astype(self.activation)
 
-    def _rotated(self, heads: Stored) -> Stored:
-        """Pairs (2i, 2i + 1) of each head turned by the angle of the position."""
-        cos = self.cos[self.position].astype(np.float32)
-        sin = self.sin[self.position].astype(np.float32)
-        pairs = heads.astype(np.float32).reshape(len(heads), -1, 2)
+    def _rotated(self, layer: int, heads: Stored) -> Stored:
+        """Pairs of each head turned by the angle of the position: (2i, 2i + 1), or (i, i + half)."""
+        cos, sin = (table[self.position].astype(np.float32) for table in self.tables[self.shape.rotation_of(layer)])
+        wide = heads.astype(np.float32)
+        half = wide.shape[1] // 2
+        if self.shape.kind.halves:
+            first, second = wide[:, :half], wide[:, half:]
+            turned = np.concatenate([first * cos - second * sin, first * sin + second * cos], axis=1)
+            return turned.astype(self.activation)
+        pairs = wide.reshape(len(heads), -1, 2)
         turned = np.stack(
             [pairs[..., 0] * cos - pairs[..., 1] * sin, pairs[..., 0] * sin + pairs[..., 1] * cos], axis=-1
         )
         return turned.reshape(heads.shape).astype(self.activation)
 
+    def _heads(self, layer: int, name: str, x: Stored) -> Stored:
+        """Queries or keys of each head, with their norm if there is one, rotated."""
+        heads = self._matrix(f"blk.{layer}.attn_{name}", x).reshape(-1, self.shape.head_dim)
+        norm = f"blk.{layer}.attn_{name}_norm"
+        found: Stored = self._rotated(layer, np.stack([self._post(norm, head) for head in heads]))
+        return found
+
     def _attention(self, layer: int, x: Stored) -> Stored:
         s, name, p = self.shape, f"blk.{layer}", self.position
-        q = self._rotated(self._matrix(f"{name}.attn_q", x).reshape(s.n_heads, s.head_dim))
-        k = self._rotated(self._matrix(f"{name}.attn_k", x).reshape(s.n_kv_heads, s.head_dim))
+        q, k = self._heads(layer, "q", x), self._heads(layer, "k", x)
         self.keys[layer, :, p] = k
         self.values[layer, :, p] = self._matrix(f"{name}.attn_v", x).reshape(s.n_kv_heads, s.head_dim)
         group = s.n_heads // s.n_kv_heads
-        end = (p // BLOCK + 1) * BLOCK
+        end, window = (p // BLOCK + 1) * BLOCK, s.window_of(layer)
+        least = max(p + 1 - window, 0) if window else 0
+        begin = least // BLOCK * BLOCK
         q32 = q.astype(np.float32).reshape(s.n_kv_heads, group, s.head_dim, 1)
-        scores = np.empty((s.n_heads, end), np.float32)
-        for start in range(0, end, BLOCK):
+        scores = np.empty((s.n_heads, end - begin), np.float32)
+        for start in range(begin, end, BLOCK):
             keys = self.keys[layer, :, start : start + BLOCK].astype(np.float32)
-            scores[:, start : start + BLOCK] = np.matmul(keys[:, None], q32).reshape(s.n_heads, BLOCK)
-        scores *= np.float32(1) / np.sqrt(np.float32(s.head_dim))
-        scores[:, p + 1 :] = -np.inf
+            scores[:, start - begin : start - begin + BLOCK] = np.matmul(keys[:, None], q32).reshape(s.n_heads, BLOCK)
+        scores *= np.float32(s.attention_scale)
+        if s.score_limit:
+            scores = limited(scores, s.score_limit)
+        scores[:, : least - begin] = -np.inf
+        scores[:, p + 1 - begin :] = -np.inf
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         total = np.add.reduce(weights, axis=1)
         summed = np.zeros((s.n_heads, s.head_dim), np.float32)
-        for start in range(0, end, BLOCK):
+        for start in range(begin, end, BLOCK):
             values = self.values[layer, :, start : start + BLOCK].astype(np.float32)
-            block = weights[:, start : start + BLOCK].reshape(s.n_kv_heads, group, 1, BLOCK)
+            block = weights[:, start - begin : start - begin + BLOCK].reshape(s.n_kv_heads, group, 1, BLOCK)
             summed += np.matmul(block, values[:, None]).reshape(s.n_heads, s.head_dim)
         result = (summed / total[:, None]).astype(self.activation).reshape(-1)
         return self._matrix(f"{name}.attn_output", result)
@@ -129,6 +160,10 @@ class PlainLlama:
     def _feed_forward(self, layer: int, x: Stored) -> Stored:
         gate = self._matrix(f"blk.{layer}.ffn_gate", x).astype(np.float32)
         up = self._matrix(f"blk.{layer}.ffn_up", x).astype(np.float32)
+        if self.shape.kind.gate == "gelu":
+            inner = (gate * gate * np.float32(0.044715) + np.float32(1)) * gate * np.float32(np.sqrt(2 / np.pi))
+            gated = gate * ((np.tanh(inner) + np.float32(1)) * np.float32(0.5)) * up
+            return self._matrix(f"blk.{layer}.ffn_down", gated.astype(self.activation))
         with np.errstate(over="ignore"):
             gated = gate / (np.float32(1) + np.exp(-gate)) * up
         return self._matrix(f"blk.{layer}.ffn_down", gated.astype(self.activation))

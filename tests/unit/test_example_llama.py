@@ -18,7 +18,8 @@ from tests.support.seeded import element, philox
 from tmmu import examples
 from tmmu.cli.entry import run
 from tmmu.examples import llama
-from tmmu.foundry.weights import BLOCKS, open_llama
+from tmmu.foundry.shapes import open_llama
+from tmmu.foundry.weights import BLOCKS
 
 V = {
     "token_embd": Fraction(4), "output": Fraction(4), "ffn_gate": Fraction(2), "ffn_up": Fraction(2),

@@ -25,7 +25,8 @@ from tmmu.foundry.forward import THREADS, WORK
 from tmmu.foundry.ggml_kernels import GraphShape, _packed_buffer
 from tmmu.foundry.kernels import DeviceWeight, PassBatch
 from tmmu.foundry.session import ModelSession, initialize_session
-from tmmu.foundry.weights import WeightType, open_llama
+from tmmu.foundry.shapes import open_llama
+from tmmu.foundry.weights import WeightType
 from tmmu.plans.allocation import Allocation
 from tmmu.tasks.language_session import (
     SessionOptions,

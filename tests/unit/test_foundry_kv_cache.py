@@ -16,7 +16,8 @@ from tmmu.foundry.context import KvBudget, KvShape
 from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
-from tmmu.foundry.kv_cache import KvCache, rope_rows
+from tmmu.foundry.kv_cache import KvCache
+from tmmu.foundry.shapes import Rotation
 from tmmu.foundry.storage import StorageMode
 from tmmu.runtime.events import EventLog
 
@@ -49,7 +50,7 @@ def test_sizes_of_the_buffers(device):
         sizes = [buffer.size for n in range(4) for buffer in (cache.keys(n), cache.values(n))]
         assert (sum(sizes), set(sizes)) == (expected, {expected // 8})
         assert cache.size == cache.budget.reserved == expected
-        assert (cache.cos.size, cache.sin.size) == (131_072, 131_072)
+        assert [table.size for table in cache.tables_of(0)] == [131_072, 131_072]
         assert device.live_bytes == expected + 2 * 131_072
         cache.close()
         assert (device.live_bytes, cache.budget.held) == (0, 0)
@@ -94,13 +95,13 @@ def test_all_that_is_written_is_there_after_growth(device, shape):
 def test_the_tables_cover_the_capacity(device):
     """spec: FD4.5"""
     shape = KvShape(1, 1, 1, 8)
-    cache = made(device, shape, maximum=5000, initial=1200, rope_base=500.0)
-    cos, sin = rope_rows(0, 1280, 8, 500.0)
-    for buffer, part in ((cache.cos, cos), (cache.sin, sin)):
+    cache = made(device, shape, maximum=5000, initial=1200, rotations=[Rotation(500.0)])
+    cos, sin = Rotation(500.0).compute_rows(0, 1280, 8)
+    for buffer, part in zip(cache.tables_of(0), (cos, sin), strict=True):
         assert np.array_equal(table(buffer, shape), part.view(np.uint16))
     cache.ensure(4999)
-    cos, sin = rope_rows(0, 5120, 8, 500.0)
-    for buffer, part in ((cache.cos, cos), (cache.sin, sin)):
+    cos, sin = Rotation(500.0).compute_rows(0, 5120, 8)
+    for buffer, part in zip(cache.tables_of(0), (cos, sin), strict=True):
         assert buffer.mode is StorageMode.PRIVATE
         assert np.array_equal(table(buffer, shape), part.view(np.uint16))
     angle = 4321 / 500.0 ** (2 * 3 / 8)
@@ -109,9 +110,9 @@ def test_the_tables_cover_the_capacity(device):
 
 
 def test_a_row_of_the_tables_has_the_same_bits_whatever_is_computed_with_it():
-    whole = rope_rows(0, 200_000, 64, 10000.0)
+    whole = Rotation(10000.0).compute_rows(0, 200_000, 64)
     for first, rows in ((0, 1), (1, 7), (1023, 130), (131_071, 1000), (199_999, 1)):
-        for part, all_of_it in zip(rope_rows(first, rows, 64, 10000.0), whole, strict=True):
+        for part, all_of_it in zip(Rotation(10000.0).compute_rows(first, rows, 64), whole, strict=True):
             assert np.array_equal(part, all_of_it[first : first + rows])
 
 
@@ -172,7 +173,7 @@ def test_storage_modes_follow_the_variable(device):
     cache.ensure(129)
     assert cache.keys(1).mode is StorageMode.SHARED
     with pytest.raises(PrivateAccess):
-        cache.cos.contents()
+        cache.tables_of(0)[0].contents()
 
 
 def test_a_closed_cache_refuses_all(device):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import tracemalloc
 from dataclasses import replace
 from itertools import islice, pairwise
@@ -26,8 +28,8 @@ from tmmu.foundry.kernels import PassBatch
 from tmmu.foundry.pool import MemoryPool
 from tmmu.foundry.scoring import compute_log_probabilities
 from tmmu.foundry.session import initialize_session
+from tmmu.foundry.shapes import LlamaShape, open_llama
 from tmmu.foundry.storage import StorageMode
-from tmmu.foundry.weights import LlamaShape, open_llama
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.plans.sections import Plan
 from tmmu.plans.sets import SharedUse
@@ -367,10 +369,10 @@ def test_generation_ends_with_the_context_and_with_the_token_that_ends_a_text() 
     assert len(out) >= 128 - len(PROMPT)
     stop = plain[4]
     fresh = session_of()
-    assert list(fresh.generate(PROMPT, 50, stop=stop)) == plain[: plain.index(stop) + 1]
-    assert stop not in list(session_of().generate(PROMPT, 50, banned=stop))
+    assert list(fresh.generate(PROMPT, 50, stop=[stop])) == plain[: plain.index(stop) + 1]
+    assert stop not in list(session_of().generate(PROMPT, 50, banned=[stop]))
     with pytest.raises(TmmuError, match="300"):
-        list(session_of().generate(PROMPT, 1, banned=300))
+        list(session_of().generate(PROMPT, 1, banned=[300]))
     assert list(session_of().generate(PROMPT, 0)) == []
 
 
@@ -383,6 +385,46 @@ def test_a_generation_that_is_given_up_can_be_continued() -> None:
     text += [next(session_tokens) for _ in range(7)]
     session_tokens.close()
     assert list(session.generate([4], 5)) == plain.greedy([*text, 4], 5)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 9, 20])
+def test_an_interrupted_generation_ends_after_its_pass_and_the_session_goes_on(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGINT comes when a command is submitted, in prefill or decode; no pass is left half done. spec: FD11.9"""
+    session = session_of(environment={"METALLIC_PREFILL_CHUNK_SIZE": "3"})
+    device, submit, count = session.model.device, session.model.device.submit, 0
+
+    def interrupting(*arguments: Any) -> int:
+        nonlocal count
+        count += 1
+        number = submit(*arguments)
+        if count == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+    monkeypatch.setattr(device, "submit", interrupting)
+    found: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(session.generate(PROMPT, 60))
+    assert (device.completed, count) == (device.submitted, max(count, at))
+    text = session.text
+    assert text == [*PROMPT, *PlainLlama(open_llama(file_of())).greedy(PROMPT, 60)][: len(text)]
+    plain = PlainLlama(open_llama(file_of()))
+    assert list(session.generate([4, 9], 5)) == plain.greedy([*text, 4, 9], 5)
+
+
+def test_a_text_is_rewound_and_goes_on_as_if_the_rest_had_never_been_there() -> None:
+    """spec: FD11.10, FD4.7"""
+    session = session_of()
+    list(session.generate(PROMPT, 20))
+    for length in (26, 9, 6, 1, 0):
+        session.rewind(length)
+        assert len(session.text) == length >= session.length
+        expected = PlainLlama(open_llama(file_of())).greedy([*session.text, 3, 4], 4)
+        assert list(session.generate([3, 4], 4)) == expected
+    with pytest.raises(ValueError, match="cannot rewind a text of 6 tokens to 7"):
+        session.rewind(7)
 
 
 def test_a_suspended_generation_does_not_go_on_in_another_text() -> None:

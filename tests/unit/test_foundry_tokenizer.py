@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.gguf_parts import Parts, llama, numbers, texts, tiny, value
 from tmmu.core.errors import TmmuError
 from tmmu.examples.llama import SeededLlama
-from tmmu.foundry.tokenizer import PromptTokenizer
+from tmmu.foundry.tokenizer import WHOLE_PIECES, PromptTokenizer
 from tmmu.foundry.weights import open_gguf
 
 SHAPE = SeededLlama("words", 64, 1, 2, 1, 96, vocab=9000)
@@ -111,6 +111,14 @@ SPLITS = {
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\na-zA-Z0-9]?[a-zA-Z]+|[0-9]{1,3}| ?[^\sa-zA-Z0-9]+[\r\n]*|\s*[\r\n]+"
         r"|\s+(?!\S)|\s+", text,
     ),
+    "qwen2": lambda text: re.findall(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\na-zA-Z0-9]?[a-zA-Z]+|[0-9]| ?[^\sa-zA-Z0-9]+[\r\n]*|\s*[\r\n]+"
+        r"|\s+(?!\S)|\s+", text,
+    ),
+    "tekken": lambda text: re.findall(
+        r"[^\r\na-zA-Z0-9]?[A-Z]*[a-z]+|[^\r\na-zA-Z0-9]?[A-Z]+[a-z]*|[0-9]| ?[^\sa-zA-Z0-9]+[\r\n/]*|\s*[\r\n]+"
+        r"|\s+(?!\S)|\s+", text,
+    ),
 }  # fmt: skip
 
 
@@ -121,7 +129,7 @@ def test_bytes_are_merged_within_the_parts_of_a_text(pre: str, tmp_path: Path) -
         byte_level(MERGES, {"tokenizer.ggml.pre": value(pre), "tokenizer.ggml.bos_token_id": value(267)}), tmp_path
     )
     ids = {piece: k for k, piece in enumerate(tokenizer.pieces)}
-    begin = [267] if pre == "llama-bpe" else []
+    begin = [267] if pre in WHOLE_PIECES else []
 
     @given(st.lists(st.one_of(
         st.sampled_from(["the", " the", "an", " an", "  ", "ing", "123", "'S", "'ll", "\n", ".\n"]),
@@ -131,7 +139,7 @@ def test_bytes_are_merged_within_the_parts_of_a_text(pre: str, tmp_path: Path) -
         wanted = []
         for part in SPLITS[pre](text):
             whole = "".join(SHOWN[byte] for byte in part.encode())
-            is_whole = pre == "llama-bpe" and whole in ids
+            is_whole = pre in WHOLE_PIECES and whole in ids
             wanted += [ids[piece] for piece in ([whole] if is_whole else merged(part, MERGES))]
         assert tokenizer.encode(text) == begin + wanted
         assert tokenizer.decode(begin + wanted) == text
@@ -234,7 +242,7 @@ def bpe(name: str, given: bytes) -> Callable[[], Parts]:
         (spm("bos_token_id", None), "bos_token_id"),
         (spm("bos_token_id", value(7)), "bos_token_id"),
         (spm("eos_token_id", value("a")), "eos_token_id"),
-        (bpe("pre", value("qwen2")), "pre"),
+        (bpe("pre", value("falcon")), "pre"),
         (bpe("pre", value(1)), "pre"),
         (bpe("merges", texts(["a b c"])), "merges"),
         (bpe("merges", texts(["z z"])), "merges"),

@@ -16,7 +16,8 @@ import pytest
 from tests.support.gguf_parts import Parts, Tensor, llama, numbers, texts, tiny, value
 from tmmu.core.errors import TmmuError
 from tmmu.foundry import weights
-from tmmu.foundry.weights import LlamaShape, open_gguf, open_llama
+from tmmu.foundry.shapes import LlamaShape, Rotation, open_llama
+from tmmu.foundry.weights import open_gguf
 
 
 def refused(path: Path) -> TmmuError:
@@ -45,7 +46,8 @@ def test_metadata_and_tensors_are_those_that_gguf_reads(file_type: str, tmp_path
 
 def test_hyperparameters_are_those_of_the_file(tmp_path: Path) -> None:
     found = open_llama(tiny(tmp_path)).shape
-    assert found == LlamaShape(320, 64, 2, 4, 2, 16, 96, 512, 10000.0, float(np.float32(1e-5)))
+    rotations = (Rotation(10000.0, original=512),)
+    assert found == LlamaShape(320, 64, 2, 4, 2, 16, 96, 512, rotations, float(np.float32(1e-5)), 0.25)
 
 
 def test_a_file_with_what_is_optional_is_read(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_a_file_with_what_is_optional_is_read(tmp_path: Path) -> None:
     path.write_bytes(parts.encoded())
     found = open_llama(path)
     assert found.output is found.tensors["token_embd.weight"]
-    assert (found.shape.head_dim, found.shape.rope_base) == (64, 500000.0)
+    assert (found.shape.head_dim, found.shape.rotations[0].base) == (64, 500000.0)
 
 
 def test_no_byte_of_a_tensor_is_read(tmp_path: Path) -> None:
@@ -142,7 +144,9 @@ WRONG: list[tuple[str, Callable[[Parts], None], str | None]] = [
     ("an alignment of 24", key("general.alignment", value(24)), "general.alignment"),
     ("an alignment that is a text", key("general.alignment", value("32")), "general.alignment"),
     ("an alignment of true", key("general.alignment", value(True)), "general.alignment"),
-    ("another architecture", key("general.architecture", value("qwen2")), "general.architecture"),
+    ("another architecture", key("general.architecture", value("mamba")), "general.architecture"),
+    ("keys of another architecture", key("general.architecture", value("qwen2")), "qwen2.attention.head_count"),
+    ("an architecture that is a number", key("general.architecture", value(7)), "general.architecture"),
     ("no architecture", without("general.architecture"), "general.architecture"),
     ("Q4_K", tensor("blk.0.ffn_down", kind=12, dims=(256, 8)), "blk.0.ffn_down.weight"),
     ("a type that is unknown", tensor("blk.0.attn_q", kind=77), Q),
@@ -162,14 +166,24 @@ WRONG: list[tuple[str, Callable[[Parts], None], str | None]] = [
     ("an absent embedding", without(EMBEDDING), EMBEDDING),
     ("absent layers", number("block_count", 2**31 - 1), "blk.1.attn_norm.weight"),
     ("a layer too many", further("blk.1.attn_norm.weight", 32), "blk.1.attn_norm.weight"),
-    ("scaled frequencies", further("rope_freqs.weight", 8), "rope_freqs.weight"),
-    ("a bias", further("blk.0.attn_q.bias", 32), "blk.0.attn_q.bias"),
+    ("factors of RoPE that are 0", further("rope_freqs.weight", 8), "rope_freqs.weight"),
+    ("factors of RoPE of another head", further("rope_freqs.weight", 16), "rope_freqs.weight"),
+    ("factors of RoPE of another type", lambda parts: parts.tensors.update(
+        {"rope_freqs.weight": Tensor((8,), 1, data=np.ones(8, np.float16).tobytes())}), "rope_freqs.weight"),
+    ("a bias of a norm", further("blk.0.attn_norm.bias", 32), "blk.0.attn_norm.bias"),
+    ("a bias of another matrix", further("blk.0.attn_q.bias", 16), "blk.0.attn_q.bias"),
+    ("a bias of another type", lambda parts: parts.tensors.update(
+        {"blk.0.attn_q.bias": Tensor((32,), 1, data=bytes(64))}), "blk.0.attn_q.bias"),
+    ("a norm of heads", further("blk.0.attn_q_norm.weight", 16), "blk.0.attn_q_norm.weight"),
     ("a matrix of another shape", tensor("blk.0.attn_q", dims=(32, 16)), Q),
     ("a transposed matrix", tensor("blk.0.ffn_down", dims=(32, 64)), "blk.0.ffn_down.weight"),
     ("logits of another vocabulary", tensor("output", dims=(32, 3)), "output.weight"),
-    ("scaled RoPE", number("rope.scaling.type", "yarn"), "llama.rope.scaling.type"),
-    ("a factor of RoPE", number("rope.scaling.factor", 2.0), "llama.rope.scaling.factor"),
-    ("a factor of RoPE, as it was called", number("rope.scale_linear", 2.0), "llama.rope.scale_linear"),
+    ("another scaling of RoPE", number("rope.scaling.type", "longrope"), "llama.rope.scaling.type"),
+    ("a scaling of RoPE that is a number", number("rope.scaling.type", 1), "llama.rope.scaling.type"),
+    ("a factor of RoPE", number("rope.scaling.factor", -2.0), "llama.rope.scaling.factor"),
+    ("a factor of RoPE, as it was called", number("rope.scale_linear", -2.0), "llama.rope.scale_linear"),
+    ("a parameter of YaRN", number("rope.scaling.yarn_log_multiplier", 1.0), "llama.rope.scaling.yarn_log_multiplier"),
+    ("a limit on scores", number("attn_logit_softcapping", 50.0), "llama.attn_logit_softcapping"),
     ("experts", number("expert_count", 8), "llama.expert_count"),
     ("experts that are used", number("expert_used_count", 2), "llama.expert_used_count"),
     ("attention to what follows", number("attention.causal", False), "llama.attention.causal"),

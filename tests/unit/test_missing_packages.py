@@ -60,6 +60,8 @@ NEEDED_BY: list[tuple[str, str, str, int]] = [
     ("ggml", "ggml", "tmmu session run m.gguf --prompt-tokens 1,2 --device ggml", 2),
     ("ggml", "ggml", "tmmu session plan m.gguf --device ggml", 2),
     ("tokenizers", "foundry", "tmmu session run m.gguf --prompt once", 2),
+    ("tokenizers", "foundry", "tmmu session run m.gguf --prompt-tokens 1 --stop x", 2),
+    ("jinja2", "foundry", "tmmu session chat m.gguf", 2),
     ("loky", "fleet", f"verify-plan {PLAN} --jobs 2", 2),
     ("loky", "fleet", f"verify-plan {PLAN} --resume verdicts", 2),
     ("loky", "fleet", f"tmmu plan {MODEL} --shard shards.toml --jobs 2", 2),

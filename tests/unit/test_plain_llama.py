@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.support.gguf_parts import TINY, tiny
 from tests.support.plain_llama import PlainLlama
 from tmmu.examples.llama import SeededLlama
-from tmmu.foundry.weights import LlamaFile, open_llama
+from tmmu.foundry.shapes import LlamaFile, open_llama
 
 Wide = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def textbook(file: LlamaFile, tokens: list[int]) -> Wide:
         return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + s.rms_eps) * matrix(name)[0]
 
     def rotated(x: Wide) -> Wide:
-        angles = np.outer(np.arange(count), s.rope_base ** (-np.arange(0, s.head_dim, 2) / s.head_dim))
+        angles = np.outer(np.arange(count), s.rotations[0].base ** (-np.arange(0, s.head_dim, 2) / s.head_dim))
         turned = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angles)[:, None]
         return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
 

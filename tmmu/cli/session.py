@@ -1,4 +1,4 @@
-"""`tmmu session`: a language model in memory that is planned, proved and made once. spec: FD8.1 to FD8.7"""
+"""`tmmu session`: a language model in memory that is planned, proved and made once. spec: FD8.1 to FD8.8"""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import logging
 import math
 import os
 import resource
-import time
-from typing import TYPE_CHECKING
+import secrets
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
+from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.core.flags import OnceGroup, existing, format_examples, gather_options
-from tmmu.core.output import align_rows, count_noun, format_json, print_lines, print_text
+from tmmu.core.output import align_rows, count_noun, format_json, print_lines, print_part, print_text
 from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
-    from tmmu.foundry.compiled import CompiledModel
     from tmmu.foundry.context import Layout
+    from tmmu.foundry.sampling import SamplingOptions
     from tmmu.foundry.session import ModelSession
+    from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.tasks.language_session import SessionOptions
 
 FORMAT = click.option(
@@ -66,9 +70,13 @@ session_options = gather_options(
 """The options that decide a session's memory, as `SessionOptions`."""
 
 
+TEMPLATE_LIMIT = 1 << 20
+"""The most bytes of a chat template in a file."""
+
+
 @click.group(cls=OnceGroup)
 def session() -> None:
-    """Run a Llama (GGUF) in memory that is planned, proved and made once."""
+    """Run a language model (GGUF) in memory that is planned, proved and made once."""
     print_warnings("tmmu.foundry")
 
 
@@ -136,73 +144,135 @@ def plan(model: str, options: SessionOptions, style: str, output: str | None) ->
     return next((one.exit for one in verdicts if one.verdict != PROVED), whole.exit)
 
 
-PROMPT = click.option("--prompt", help="Text, tokenised with the file's vocabulary.")
-PROMPT_TOKENS = click.option(
-    "--prompt-tokens", "token_ids", metavar="IDS", help="Token ids, separated by commas, as they are."
+class Prompt(NamedTuple):
+    """A prompt: text or token ids, exactly one of them."""
+
+    text: str | None
+    token_ids: str | None
+
+    def read(self, tokenizer: PromptTokenizer | None) -> list[int]:
+        """Return its tokens; the tokenizer is needed for text only."""
+        if self.token_ids is None:
+            assert tokenizer is not None
+            return tokenizer.encode(self.text or "")
+        try:
+            return [int(part) for part in self.token_ids.split(",")]
+        except ValueError as error:
+            what = f"{self.token_ids[:40]!r} is not a list of token ids, as in 1,450,3118"
+            raise click.BadParameter(what, param_hint="--prompt-tokens") from error
+
+
+def _prompt(prompt: str | None, token_ids: str | None) -> Prompt:
+    """Return a prompt. Raises UsageError unless one of the two is given."""
+    if (prompt is None) == (token_ids is None):
+        raise click.UsageError("give --prompt or --prompt-tokens")
+    return Prompt(prompt, token_ids)
+
+
+prompt_options = gather_options(
+    "prompt",
+    _prompt,
+    click.option("--prompt", help="Text, tokenised with the file's vocabulary."),
+    click.option("--prompt-tokens", "token_ids", metavar="IDS", help="Token ids, separated by commas, as they are."),
 )
+"""The options that state a prompt, as `Prompt`."""
 FOLLOW_LOG = click.option(
     "--follow-log", type=shared.record, help="Append each action to this log, for check-models --follow."
 )
 
 
+def _sampling(temperature: float, top_k: int, top_p: float, seed: int | None) -> SamplingOptions:
+    """Return how tokens are chosen; without a seed, one is drawn if it has an effect."""
+    from tmmu.foundry.sampling import SamplingOptions
+
+    if seed is None:
+        seed = secrets.randbits(32) if temperature else 0
+    return SamplingOptions(temperature, top_k, top_p, seed)
+
+
+sampling_options = gather_options(
+    "sampling",
+    _sampling,
+    click.option("--temperature", type=float, default=0.0, show_default=True, metavar="T",
+                 help="Draw each token, with logits divided by T; 0 takes the best one."),
+    click.option("--top-k", type=int, default=0, metavar="N", help="Draw from the N best tokens only."),
+    click.option("--top-p", type=float, default=1.0, metavar="P",
+                 help="Draw from the fewest best tokens that together have the probability P."),
+    click.option("--seed", type=int, metavar="N", help="The seed of the draws; without it, one is chosen and printed."),
+)  # fmt: skip
+"""The options that decide how tokens are chosen, as `SamplingOptions`."""
+STOPS = click.option("--stop", "stops", multiple=True, metavar="TEXT",
+                     help="End before this text; may be given several times.")  # fmt: skip
+
+
+class End(NamedTuple):
+    """Where a run ends: after `most` tokens, at stop strings, or at a token that ends a text."""
+
+    most: int
+    ignore_eos: bool
+    stops: tuple[str, ...]
+
+
+end_options = gather_options(
+    "end",
+    End,
+    click.option(
+        "--tokens", "most", type=click.IntRange(0), default=32, show_default=True, help="Tokens to generate."
+    ),
+    click.option("--ignore-eos", is_flag=True, help="Never choose a token that ends a text."),
+    STOPS,
+)  # fmt: skip
+"""The options that decide where a run ends, as `End`."""
+
+
 @session.command(
     epilog=format_examples(
         "tmmu session run m.gguf --prompt 'Once upon a time' --tokens 40",
-        "tmmu session run m.gguf --prompt-tokens 1,450,3118 --kv expanded",
+        "tmmu session run m.gguf --prompt 'Q: Why?' --temperature 0.8 --top-p 0.95 --seed 7 --stop 'Q:'",
     )
 )
 @click.argument("model", type=existing)
-@PROMPT
-@PROMPT_TOKENS
-@click.option("--tokens", "count", type=click.IntRange(0), default=32, show_default=True, help="Tokens to generate.")
-@click.option("--ignore-eos", is_flag=True, help="Never choose the token that ends a text.")
+@prompt_options
+@end_options
+@sampling_options
 @session_options
 @FOLLOW_LOG
 @FORMAT
 def run(
-    model: str, prompt: str | None, token_ids: str | None, count: int, ignore_eos: bool, follow_log: str | None,
-    style: str, options: SessionOptions,
+    model: str, prompt: Prompt, end: End, follow_log: str | None, style: str, sampling: SamplingOptions,
+    options: SessionOptions,
 ) -> int:  # fmt: skip
-    """Continue a prompt greedily, in memory whose plan is proved first.
+    """Continue a prompt, in memory whose plan is proved first, and print the text as it is made.
 
     The tokens are the same for every prefill chunk, decode batch, layout and capacity. Ctrl-C prints what there is.
 
     \b
     Exit codes: 0, 4 no model that can be run or no memory, 2 command line or environment, 70 internal error.
     """
+    from tmmu.cli.session_reply import Reply
     from tmmu.cli.session_report import run_lines
+    from tmmu.foundry.text_stream import TextStream
+    from tmmu.foundry.tokenizer import read_end_tokens
 
-    opened, tokens = _ready(model, prompt, token_ids, follow_log, options)
+    opened, tokenizer = _open(model, follow_log, options, prompt.text is not None or bool(end.stops))
+    tokens = prompt.read(tokenizer)
+    stream = None if tokenizer is None else TextStream(tokenizer, end.stops)
     device, counts = opened.model.device, opened.counts
     room = max(opened.context.usable - len(tokens), 0)
-    if 0 < room < count:
+    if 0 < room < end.most:
         logging.getLogger("tmmu.foundry").warning(
-            "%s and not %d: the context of %d is full then", count_noun(room, "token"), count, opened.context.usable
-        )
-    end = opened.model.file.metadata.get("tokenizer.ggml.eos_token_id")
-    stop = end if isinstance(end, int) else None
+            "%s and not %d: the context of %d is full then", count_noun(room, "token"), end.most,
+            opened.context.usable,
+        )  # fmt: skip
     made = device.buffers_made
-    begun = time.perf_counter()
-    first: float | None = None
-    found: list[int] = []
-    going = opened.generate(
-        tokens, min(count, room), stop=None if ignore_eos else stop, banned=stop if ignore_eos else None
-    )
-    is_interrupted = False
-    try:
-        for token in going:
-            first = time.perf_counter() if first is None else first
-            found.append(token)
-    except KeyboardInterrupt:  # what there is by now is printed
-        is_interrupted = True
-    ended = time.perf_counter()
+    reply = Reply(opened, stream, sampling, None if style == "json" else print_part)
+    ends = read_end_tokens(opened.model.file)
+    is_interrupted = reply.generate(tokens, min(end.most, room), ends, ignore_eos=end.ignore_eos)
+    if stream is not None and style != "json":
+        print_lines("")
     figures = {
-        "tokens": found,
-        "text": _text(opened.model, found),
+        **reply.list_figures(),
         "prompt_tokens": len(tokens),
-        "prompt_seconds": round((first or ended) - begun, 6),
-        "seconds": round(ended - begun, 6),
-        "tokens_per_second": None if first is None or len(found) < 2 else round((len(found) - 1) / (ended - first), 2),
         "passes": counts.passes,
         "drafted": counts.drafted,
         "accepted": counts.accepted,
@@ -223,18 +293,93 @@ def run(
 
 @session.command(
     epilog=format_examples(
+        "tmmu session chat m.gguf",
+        "tmmu session chat m.gguf --system 'Answer in one sentence.' --temperature 0.7 --seed 1",
+    )
+)
+@click.argument("model", type=existing)
+@click.option("--system", metavar="TEXT", help="Begin with this message of the system.")
+@click.option("--template", type=existing, metavar="FILE", help="A chat template in place of the file's.")
+@click.option(
+    "--tokens", "count", type=click.IntRange(1), default=512, show_default=True, help="The most tokens of a reply."
+)
+@STOPS
+@sampling_options
+@session_options
+@FOLLOW_LOG
+def chat(
+    model: str, system: str | None, template: str | None, count: int, stops: tuple[str, ...], follow_log: str | None,
+    sampling: SamplingOptions, options: SessionOptions,
+) -> int:  # fmt: skip
+    """Talk with a model: each line is a message, and the reply is printed as it is made.
+
+    The file's chat template makes the prompt (packages of the extra foundry). Ctrl-C ends a reply and keeps the
+    session; Ctrl-D ends the conversation.
+
+    \b
+    Exit codes: 0, 4 no model that can be run or no memory, 2 command line or environment, 70 internal error.
+    """
+    from tmmu.cli.session_reply import Reply
+    from tmmu.foundry.chat import ChatTemplate, check_content, count_common
+    from tmmu.foundry.sampling import Sampler
+    from tmmu.foundry.text_stream import TextStream
+    from tmmu.foundry.tokenizer import read_end_tokens
+
+    require_package("jinja2", "a chat template", "foundry")
+    given = None if template is None else read_bounded(template, TEMPLATE_LIMIT, "INVALID_BINDING")
+    text = None if given is None else given.decode(errors="replace")
+    opened, tokenizer = _open(model, follow_log, options, True)
+    assert tokenizer is not None
+    prompts = ChatTemplate(opened.model.file, tokenizer, text)
+    ends = read_end_tokens(opened.model.file)
+    sampler = Sampler(opened.model.shape.vocab, sampling)
+    messages = [] if system is None else [{"role": "system", "content": system}]
+    if sampling.temperature:
+        print_lines(f"seed {sampling.seed}", err=True)
+    for line in _read_lines():
+        message = {"role": "user", "content": line}
+        try:
+            check_content(tokenizer, message)
+        except TmmuError as error:
+            print_lines(f"error: {error}", err=True)
+            continue
+        messages.append(message)
+        tokens = prompts.encode(messages)
+        opened.rewind(min(count_common(opened.text, tokens), len(tokens) - 1))
+        reply = Reply(opened, TextStream(tokenizer, stops), sampling, print_part, sampler)
+        room = max(opened.context.usable - len(tokens), 0)
+        is_interrupted = reply.generate(tokens[len(opened.text) :], min(count, room), ends)
+        print_lines("")
+        if is_interrupted:
+            print_lines("interrupted; the conversation goes on", err=True)
+        messages.append({"role": "assistant", "content": reply.text})
+    opened.close()
+    return 0
+
+
+def _read_lines() -> Iterator[str]:
+    """Yield the lines of the standard input that are not blank, with a prompt on a terminal."""
+    is_shown = sys.stdin is not None and sys.stdin.isatty()
+    while True:
+        try:
+            line = input("> " if is_shown else "")
+        except EOFError:
+            return
+        if line.strip():
+            yield line
+
+
+@session.command(
+    epilog=format_examples(
         "tmmu session score m.gguf --prompt 'Once upon a time'",
     )
 )
 @click.argument("model", type=existing)
-@PROMPT
-@PROMPT_TOKENS
+@prompt_options
 @session_options
 @FOLLOW_LOG
 @FORMAT
-def score(
-    model: str, prompt: str | None, token_ids: str | None, follow_log: str | None, style: str, options: SessionOptions
-) -> int:
+def score(model: str, prompt: Prompt, follow_log: str | None, style: str, options: SessionOptions) -> int:
     """Print the log-probability of each token of a text given those before it, and the perplexity.
 
     It is computed in tensors of the dynamic memory pool, which is reset after every pass.
@@ -242,7 +387,8 @@ def score(
     from tmmu.foundry.pool import MemoryPool
     from tmmu.foundry.scoring import compute_log_probabilities
 
-    opened, tokens = _ready(model, prompt, token_ids, follow_log, options)
+    opened, tokenizer = _open(model, follow_log, options, prompt.text is not None)
+    tokens = prompt.read(tokenizer)
     pool = MemoryPool(opened.model.device, events=opened.events)
     found = list(compute_log_probabilities(opened, tokens, pool))
     perplexity = math.exp(-sum(found) / len(found)) if found else None
@@ -258,29 +404,35 @@ def score(
     return 0
 
 
-def _ready(
-    path: str, prompt: str | None, token_ids: str | None, follow_log: str | None, options: SessionOptions
-) -> tuple[ModelSession, list[int]]:
-    """Return a session whose plan set is proved, and the prompt's tokens."""
+def _open(
+    path: str, follow_log: str | None, options: SessionOptions, needs_vocabulary: bool
+) -> tuple[ModelSession, PromptTokenizer | None]:
+    """Return a session whose plan set is proved, and the vocabulary.
+
+    The vocabulary is None if it cannot be read and is not needed.
+    """
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.runtime.events import EventLog
     from tmmu.tasks.language_session import compile_model, plan_session, prepare_session, prove
 
-    if (prompt is None) == (token_ids is None):
-        raise click.UsageError("give --prompt or --prompt-tokens")
     shared.check_apart(path, follow_log)
     _require_packages(options)
-    if prompt is not None:
+    if needs_vocabulary:
         require_package("tokenizers", "tokenising a prompt", "foundry")
     with progress(path) as doing:
         doing("planning and proving")
         opened = compile_model(path, options)
-        tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
+        tokenizer: PromptTokenizer | None = None
+        try:
+            tokenizer = PromptTokenizer(opened.file)
+        except TmmuError:
+            if needs_vocabulary:
+                raise
         events = None if follow_log is None else EventLog(follow_log)
         session = prepare_session(opened, options, events=events)
         initialize_session(session, plan_session(session.forward), prove)
-    return session, tokens
+    return session, tokenizer
 
 
 def _require_packages(options: SessionOptions) -> None:
@@ -288,21 +440,3 @@ def _require_packages(options: SessionOptions) -> None:
     require_package("gguf", "reading a GGUF file", "foundry")
     if options.device == "ggml":
         require_package("ggml", "the device ggml", "ggml")
-
-
-def _tokens(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError as error:
-        what = f"{text[:40]!r} is not a list of token ids, as in 1,450,3118"
-        raise click.BadParameter(what, param_hint="--prompt-tokens") from error
-
-
-def _text(opened: CompiledModel, tokens: list[int]) -> str | None:
-    """Return the text of tokens, or None if the file lacks a known vocabulary."""
-    from tmmu.foundry.tokenizer import PromptTokenizer
-
-    try:
-        return PromptTokenizer(opened.file).decode(tokens)
-    except TmmuError:
-        return None

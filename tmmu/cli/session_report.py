@@ -28,12 +28,12 @@ def facts(session: ModelSession, plans: SessionPlans) -> dict[str, Any]:
     modes = session.settings.forced
     weights = sum(weight.blocks.nbytes for weight, _ in session.model.weights.values())
     cache = storage_mode(TensorType.KV_CACHE, modes).value
-    arenas = arena_sizes(plans, session.forward)
+    arenas, tables = arena_sizes(plans, session.forward), 2 * len(shape.rotations)
     memory = [
         ("weights", storage_mode(TensorType.WEIGHTS, {}).value, weights, f"{len(session.model.weights)} tensors"),
         ("KV cache", cache, context.allocated * context.bytes_per_token, f"{context.allocated} tokens, at first"),
         ("KV cache", cache, context.limit * context.bytes_per_token, f"{context.limit} tokens, at most"),
-        ("RoPE tables", "Private", 2 * kv.rope_bytes(context.limit), f"{context.limit} positions, at most"),
+        ("RoPE tables", "Private", tables * kv.rope_bytes(context.limit), f"{context.limit} positions, at most"),
         *((name, arena_mode(name, modes).value, arenas[name], "planned") for name in arenas),
         ("text", "Shared", 4 * context.limit, f"{context.limit} token ids"),
         ("drafts", "host", Drafts.size(context.limit), "n-grams of the text"),
@@ -52,7 +52,7 @@ def facts(session: ModelSession, plans: SessionPlans) -> dict[str, Any]:
         },
         "memory": [dict(zip(("what", "mode", "bytes", "note"), row, strict=True)) for row in memory],
         "steady_bytes": sum(bytes_ for what, _, bytes_, note in memory if not note.endswith("at first")),
-        "growth_bytes": growth_bytes(kv, before) if before < context.limit else 0,
+        "growth_bytes": growth_bytes(kv, before, len(shape.rotations)) if before < context.limit else 0,
         "staging_bytes": STAGING_BYTES,
         "rows": max(one.size.rows for one in session.passes_of.values()),
         "unshared_bytes": max(map(unshared_bytes, plans.plans.values())),
@@ -96,17 +96,16 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def run_lines(figures: dict[str, Any]) -> Iterator[str]:
-    """The figures of a run for a person."""
-    if figures["text"] is not None:
-        yield figures["text"]
+    """The figures of a run for a person; its text was printed before."""
     found = figures["tokens"]
     yield f"tokens: {','.join(map(str, found))}"
-    rate = figures["tokens_per_second"]
+    rate, seed = figures["tokens_per_second"], figures["seed"]
     yield (
         f"{count_noun(figures['prompt_tokens'], 'prompt token')} in {figures['prompt_seconds']:.3f} s, "
         f"{count_noun(len(found), 'token')}{'' if rate is None else f' at {rate} a second'}, "
         f"{count_noun(figures['passes'], 'pass', 'passes')}; "
         f"{figures['accepted']} of {count_noun(figures['drafted'], 'drafted token')} accepted"
+        f"{'' if seed is None else f'; seed {seed}'}"
     )
     yield (
         f"peak memory: {format_size(figures['device_peak_bytes'])} on the device, "

@@ -72,7 +72,9 @@ def install_command(package: str, extra: str | None = None) -> str:
     own = Path(sys.executable).parent
     found = folders.find_program("pip")
     pip = "pip" if found and Path(found).parent == own else f"{shlex.quote(sys.executable)} -m pip"
-    wanted = requirements(extra or package) or [DISTRIBUTIONS.get(package, package)]
+    name, wanted = DISTRIBUTIONS.get(package, package), requirements(extra or package)
+    if not any(re.match(rf"{re.escape(name)}\b", one, re.IGNORECASE) for one in wanted):
+        wanted = [*wanted, name]  # the installed extra does not have it yet
     return f"{pip} install {' '.join(map(shlex.quote, wanted))}"
 
 

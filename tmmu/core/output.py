@@ -132,6 +132,14 @@ def print_lines(*lines: str, err: bool = False) -> None:
             stream.flush()
 
 
+def print_part(text: str) -> None:
+    """Print a part of a text without a line break behind it; control characters except breaks and tabs are escaped."""
+    stream = sys.stdout
+    print("".join(c if c in "\n\t" else escape_line(c) for c in text), end="", file=stream)
+    if stream is not None:
+        stream.flush()
+
+
 COMPARED = 10_000
 """The most names that an unknown name is compared with."""
 

@@ -14,8 +14,9 @@ import threading
 from tmmu.foundry.device import Buffer, Device, Observer
 from tmmu.foundry.forward import Operation, iterate_operations
 from tmmu.foundry.kernels import BufferRegion, DeviceKernels, DeviceWeight
+from tmmu.foundry.shapes import open_llama
 from tmmu.foundry.storage import TensorType, storage_mode
-from tmmu.foundry.weights import Weight, open_llama
+from tmmu.foundry.weights import Weight
 from tmmu.runtime.events import EventLog
 
 STAGING_BYTES = 4 << 20

@@ -25,7 +25,7 @@ from tmmu.foundry.dequantize import dequantize, scratch_bytes, widen
 from tmmu.foundry.device import Device
 from tmmu.foundry.forward import Matrix, Operation, PassSize
 from tmmu.foundry.kernels import BufferRegion, DeviceKernels, Kernel, LayerCache, OperationMemory, PassBatch
-from tmmu.foundry.weights import LlamaShape
+from tmmu.foundry.shapes import LlamaShape
 
 TILE = 256
 """The rows of a weight that are decompressed at a time."""
@@ -34,6 +34,8 @@ LOGIT_ROWS = 8
 """The rows of logits that are computed in private memory before they are copied to the output."""
 
 ZERO, ONE = np.array(0, np.float32), np.array(1, np.float32)
+HALF, CUBIC = np.array(0.5, np.float32), np.array(0.044715, np.float32)
+ROOT = np.array(math.sqrt(2 / math.pi), np.float32)
 MINUS_INFINITY = np.array(-np.inf, np.float32)
 
 Floats = NDArray[np.float32]
@@ -105,10 +107,23 @@ class CpuOperation:
         raise NotImplementedError
 
 
-class Product:
-    """The product of rows of float32 with a transposed weight."""
+def limit_size(values: Floats, limit: Array) -> None:
+    """Replace each x by limit · tanh(x / limit)."""
+    np.divide(values, limit, out=values)
+    np.tanh(values, out=values)
+    np.multiply(values, limit, out=values)
 
-    def __init__(self, scratch: ScratchParts, weight: Matrix) -> None:
+
+class Product:
+    """The product of rows of float32 with a transposed weight.
+
+    A bias, float32, is added to it, and `limit` limits its size; both are done in float32.
+    """
+
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], limit: float = 0.0) -> None:
+        weight = weights[0]
+        self.has_bias = len(weights) > 1
+        self.limit = np.array(limit, np.float32) if limit else None
         self.type, self.rows, self.columns = weight.type, weight.rows, weight.columns
         self.height = min(TILE, self.rows)
         self.is_stored_so = self.type == "F32"
@@ -117,9 +132,12 @@ class Product:
             self.extra = scratch.take(np.uint8, scratch_bytes(self.type, self.height, self.columns))
         self.sums: Floats = scratch.take(np.float32, self.height)
 
-    def bind(self, blocks: NDArray[np.uint8]) -> None:
-        """Take the rows of the weight."""
+    def bind(self, views: Views) -> None:
+        """Take the rows of the weight, and the bias."""
+        blocks = views.blocks()
         self.blocks: Array = blocks.view(np.float32) if self.is_stored_so else blocks
+        if self.has_bias:
+            self.bias: Floats = views.blocks(1).view(np.float32)[0]
 
     def multiply(self, operands: Floats, results: Array, count: int) -> None:
         """Write `operands[r] @ weight.T` to `results[r]` for the first `count` rows."""
@@ -132,13 +150,18 @@ class Product:
                 dequantize(self.type, stored, tile, self.extra)
             for row in range(count):
                 np.dot(tile, operands[row], out=sums)
+                if self.has_bias:
+                    np.add(sums, self.bias[first:end], out=sums)
+                if self.limit is not None:
+                    limit_size(sums, self.limit)
                 np.copyto(results[row, first:end], sums, casting="same_kind")
 
 
 class Embed(CpuOperation):
-    """Look up the row of the embedding for each token."""
+    """Look up the row of the embedding for each token, and scale it."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.scale = np.array(shape.embedding_scale, np.float32) if shape.embedding_scale != 1 else None
         self.weight = weights[0]
         self.row: Floats = scratch.take(np.float32, 1, self.weight.columns)
         self.extra = scratch.take(np.uint8, scratch_bytes(self.weight.type, 1, self.weight.columns))
@@ -153,15 +176,17 @@ class Embed(CpuOperation):
         for row in range(batch.rows):
             token = self.ids[row]
             dequantize(self.weight.type, self.blocks[token : token + 1], self.row, self.extra)
+            if self.scale is not None:
+                np.multiply(self.row, self.scale, out=self.row)
             np.copyto(self.out[row], self.row[0], casting="same_kind")
 
 
 class RmsNorm(CpuOperation):
-    """Divide each row by the root of the mean of its squares, and multiply it with the weight."""
+    """Divide each row, or each head of it, by the root of the mean of its squares, and multiply it with the weight."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.weight = weights[0]
-        self.width = self.weight.columns
+        self.width, self.rows = self.weight.columns, size.rows
         self.row: Floats = scratch.take(np.float32, self.width)
         self.squares: Floats = scratch.take(np.float32, self.width)
         self.factors: Floats = scratch.take(np.float32, 1, self.width)
@@ -172,12 +197,13 @@ class RmsNorm(CpuOperation):
     def bind(self, views: Views) -> None:
         """Take the memory."""
         self.x, self.out, self.blocks = views.read(0, -1, self.width), views.written(-1, self.width), views.blocks()
+        self.times = len(self.x) // self.rows
 
     def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         row, squares, scale = self.row, self.squares, self.scale
         dequantize(self.weight.type, self.blocks, self.factors, self.extra)
-        for r in range(batch.rows):
+        for r in range(batch.rows * self.times):
             np.copyto(row, self.x[r])
             np.multiply(row, row, out=squares)
             np.add.reduce(squares, keepdims=True, out=scale)
@@ -194,12 +220,12 @@ class Project(CpuOperation):
     """Multiply rows with a transposed weight."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
-        self.product = Product(scratch, weights[0])
+        self.product = Product(scratch, weights)
         self.operands: Floats = scratch.take(np.float32, size.rows, self.product.columns)
 
     def bind(self, views: Views) -> None:
         """Take the memory."""
-        self.product.bind(views.blocks())
+        self.product.bind(views)
         self.x, self.out = views.read(0, -1, self.product.columns), views.written(-1, self.product.rows)
 
     def __call__(self, batch: PassBatch) -> None:
@@ -210,46 +236,56 @@ class Project(CpuOperation):
 
 
 class Rope(CpuOperation):
-    """Rotate adjacent pairs of each head by the angle of the position of the row."""
+    """Rotate pairs of each head by the angle of the position of the row: adjacent elements, or those of the halves."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
-        self.pairs, self.rows = shape.head_dim // 2, size.rows
+        self.pairs, self.rows, self.halves = shape.head_dim // 2, size.rows, shape.kind.halves
+        head = (2, self.pairs) if self.halves else (self.pairs, 2)
         self.cosine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
         self.sine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
-        self.whole: Floats = scratch.take(np.float32, shape.n_heads, self.pairs, 2)
-        self.turned: Floats = scratch.take(np.float32, shape.n_heads, self.pairs, 2)
+        self.whole: Floats = scratch.take(np.float32, shape.n_heads, *head)
+        self.turned: Floats = scratch.take(np.float32, shape.n_heads, *head)
         self.product: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
 
     def bind(self, views: Views) -> None:
         """Take the memory."""
-        self.x = views.read(0, self.rows, -1, self.pairs, 2)
+        self.x = views.read(0, self.rows, -1, *self.whole.shape[1:])
         self.out = views.written(*self.x.shape)
         heads = self.x.shape[1]
         self.row, self.result, self.term = self.whole[:heads], self.turned[:heads], self.product[:heads]
         self.cosine, self.sine = self.cosine[:heads], self.sine[:heads]
+        self.firsts, self.seconds = self._split(self.row)
+        self.first_results, self.second_results = self._split(self.result)
         cache = views.cache()
         self.cosines = views.of(cache.cosines, np.float16, -1, self.pairs)
         self.sines = views.of(cache.sines, np.float16, -1, self.pairs)
 
     def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
-        cosine, sine, row, result, term = self.cosine, self.sine, self.row, self.result, self.term
+        cosine, sine, term = self.cosine, self.sine, self.term
         for r in range(batch.rows):
             np.copyto(cosine, self.cosines[batch.first + r])
             np.copyto(sine, self.sines[batch.first + r])
-            np.copyto(row, self.x[r])
-            even, odd = row[:, :, 0], row[:, :, 1]
-            np.multiply(even, cosine, out=result[:, :, 0])
-            np.multiply(odd, sine, out=term)
-            np.subtract(result[:, :, 0], term, out=result[:, :, 0])
-            np.multiply(even, sine, out=result[:, :, 1])
-            np.multiply(odd, cosine, out=term)
-            np.add(result[:, :, 1], term, out=result[:, :, 1])
-            np.copyto(self.out[r], result, casting="same_kind")
+            np.copyto(self.row, self.x[r])
+            np.multiply(self.firsts, cosine, out=self.first_results)
+            np.multiply(self.seconds, sine, out=term)
+            np.subtract(self.first_results, term, out=self.first_results)
+            np.multiply(self.firsts, sine, out=self.second_results)
+            np.multiply(self.seconds, cosine, out=term)
+            np.add(self.second_results, term, out=self.second_results)
+            np.copyto(self.out[r], self.result, casting="same_kind")
+
+    def _split(self, heads: Floats) -> tuple[Floats, Floats]:
+        """Return views of the first and of the second elements of all pairs, both [heads, pairs]."""
+        if self.halves:
+            return heads[:, 0], heads[:, 1]
+        return heads[:, :, 0], heads[:, :, 1]
 
 
 class Attention(CpuOperation):
     """Store keys and values of the batch in the cache; then let each row attend to the positions up to its own.
+
+    With a window only the last positions count, and blocks before them are not read.
 
     A query head reads the key head that it shares. In the expanded layout the cache repeats a key head for each query
     head that shares it. In both layouts every product multiplies one block of one head with one row.
@@ -266,11 +302,13 @@ class Attention(CpuOperation):
         self.largest: Floats = scratch.take(np.float32, shape.n_heads)
         self.sums: Floats = scratch.take(np.float32, *heads, 1, self.width)
         self.part: Floats = scratch.take(np.float32, *heads, 1, self.width)
-        self.scale = np.array(1 / np.sqrt(np.float32(self.width)), np.float32)
+        self.scale = np.array(shape.attention_scale, np.float32)
+        self.limit = np.array(shape.score_limit, np.float32) if shape.score_limit else None
 
     def bind(self, views: Views) -> None:
         """Take the memory."""
         rows, cache = self.size.rows, views.cache()
+        self.window = cache.window
         self.q = views.read(0, rows, self.shared, self.group, self.width, 1)
         self.k = views.read(1, rows, self.shared, 1, self.width)
         self.v = views.read(2, rows, self.shared, 1, self.width)
@@ -298,24 +336,29 @@ class Attention(CpuOperation):
 
     def _attend(self, row: int, position: int) -> None:
         end = position // BLOCK * BLOCK + BLOCK
+        least = max(position + 1 - self.window, 0) if self.window else 0
+        begin = least // BLOCK * BLOCK
         np.copyto(self.query, self.q[row])
-        for at in range(0, end, BLOCK):
+        for at in range(begin, end, BLOCK):
             widen(self.keys[:, :, at : at + BLOCK], self.block, self.extra)
             np.matmul(self.block, self.query, out=self.scores[:, :, at : at + BLOCK])
         for head, scalar in enumerate(self.scalars):
-            scores = self.head_scores[head, :end]
+            scores = self.head_scores[head, begin:end]
             np.multiply(scores, self.scale, out=scores)
-            np.copyto(scores[position + 1 :], MINUS_INFINITY)
+            if self.limit is not None:
+                limit_size(scores, self.limit)
+            np.copyto(scores[: least - begin], MINUS_INFINITY)
+            np.copyto(scores[position + 1 - begin :], MINUS_INFINITY)
             np.maximum.reduce(scores, out=scalar)
             np.subtract(scores, scalar, out=scores)
             np.exp(scores, out=scores)
         np.copyto(self.sums, ZERO)
-        for at in range(0, end, BLOCK):
+        for at in range(begin, end, BLOCK):
             widen(self.values[:, :, at : at + BLOCK], self.block, self.extra)
             np.matmul(self.row_scores[:, :, :, at : at + BLOCK], self.block, out=self.part)
             np.add(self.sums, self.part, out=self.sums)
         for head, scalar in enumerate(self.scalars):
-            np.add.reduce(self.head_scores[head, :end], out=scalar)
+            np.add.reduce(self.head_scores[head, begin:end], out=scalar)
             sums = self.head_sums[head]
             np.divide(sums, scalar, out=sums)
             np.copyto(self.head_results[row, head], sums, casting="same_kind")
@@ -369,18 +412,40 @@ class SwiGlu(CpuOperation):
             np.copyto(self.out[r], gate, casting="same_kind")
 
 
+class GeGlu(SwiGlu):
+    """Compute gate / 2 * (1 + tanh(√(2/π) * (gate + 0.044715 * gate³))) * up."""
+
+    def __call__(self, batch: PassBatch) -> None:
+        """Compute a batch."""
+        gate, up, part = self.gate, self.up, self.part
+        for r in range(batch.rows):
+            np.copyto(gate, self.x[r])
+            np.copyto(up, self.y[r])
+            np.multiply(gate, gate, out=part)
+            np.multiply(part, CUBIC, out=part)
+            np.add(part, ONE, out=part)
+            np.multiply(part, gate, out=part)
+            np.multiply(part, ROOT, out=part)
+            np.tanh(part, out=part)
+            np.add(part, ONE, out=part)
+            np.multiply(part, HALF, out=part)
+            np.multiply(gate, part, out=gate)
+            np.multiply(gate, up, out=gate)
+            np.copyto(self.out[r], gate, casting="same_kind")
+
+
 class Logits(CpuOperation):
     """Multiply the last rows with the output matrix, in private scratch; then copy the products to the output."""
 
     def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
-        self.product = Product(scratch, weights[0])
+        self.product = Product(scratch, weights, shape.logit_limit)
         self.group = min(LOGIT_ROWS, size.output_rows)
         self.operands: Floats = scratch.take(np.float32, self.group, self.product.columns)
         self.private = scratch.take(np.dtype(size.dtype), self.group, self.product.rows)
 
     def bind(self, views: Views) -> None:
         """Take the memory."""
-        self.product.bind(views.blocks())
+        self.product.bind(views)
         self.x, self.out = views.read(0, -1, self.product.columns), views.written(-1, self.product.rows)
 
     def __call__(self, batch: PassBatch) -> None:
@@ -394,7 +459,7 @@ class Logits(CpuOperation):
 
 
 OPERATIONS: dict[str, type[CpuOperation]] = {
-    made.__name__: made for made in (Embed, RmsNorm, Project, Rope, Attention, Add, SwiGlu, Logits)
+    made.__name__: made for made in (Embed, RmsNorm, Project, Rope, Attention, Add, SwiGlu, GeGlu, Logits)
 }
 """The class of each kind of operation in `forward`."""
 

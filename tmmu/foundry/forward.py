@@ -1,4 +1,4 @@
-"""The forward passes of a Llama as models that can be planned: their tensors, and the operations that use them.
+"""The forward passes of a decoder as models that can be planned: their tensors, and the operations that use them.
 
 A session has two passes: `prefill` takes a chunk of tokens at consecutive positions and gives the logits of the last
 one, `decode` takes fewer or more and gives the logits of all. The tensors of a pass hold a row for each token, with
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tmmu.core.vocabulary import (
     ArenaConfiguration,
@@ -34,7 +34,8 @@ from tmmu.core.vocabulary import (
     Tensor,
 )
 from tmmu.foundry.device import ALIGNMENT
-from tmmu.foundry.weights import LlamaShape, WeightType
+from tmmu.foundry.shapes import HEAD_NORMS, POST_NORMS, ROPE_FACTORS, LlamaShape
+from tmmu.foundry.weights import WeightType
 
 DOMAIN = "foundry"
 
@@ -73,6 +74,10 @@ def session_policy(layers: int) -> ArenaPolicy:
     """Return the rules that give the output, and each buffer of keys or values, a separate arena."""
     caches = (Rule((name,), names=(name,)) for i in range(layers) for name in cache_names(i))
     return ArenaPolicy(rules=(Rule(("outputs",), names=("output",)), *caches))
+
+
+GATES = {"silu": "SwiGlu", "gelu": "GeGlu"}
+"""The kind of the operation that multiplies a gate with its operand, by its activation."""
 
 
 class Operation(NamedTuple):
@@ -168,15 +173,17 @@ def widths(shape: LlamaShape) -> dict[str, int]:
     query, shared = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
     return {
         "hidden": shape.d_model, "attention_norm": shape.d_model, "q": query, "k": shared, "v": shared, "q_rot": query,
-        "k_rot": shared, "attention": query, "projected": shape.d_model, "attended": shape.d_model,
+        "k_rot": shared, "q_norm": query, "k_norm": shared, "attention": query, "projected": shape.d_model,
+        "attention_post": shape.d_model, "attended": shape.d_model,
         "feed_norm": shape.d_model, "gate": shape.d_ff, "up": shape.d_ff, "gated": shape.d_ff,
-        "fed": shape.d_model, "final_norm": shape.d_model,
+        "fed": shape.d_model, "fed_post": shape.d_model, "final_norm": shape.d_model,
     }  # fmt: skip
 
 
 def iterate_operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
     """Yield the operations of a pass in order; `output` names the matrix of the logits in the file. O(layers)."""
     hidden = "hidden"
+    factors = (ROPE_FACTORS,) if shape.rotations[0].factors else ()
     yield Operation("embed", "Embed", ("ids",), (hidden,), ("token_embd.weight",))
     for i in range(shape.n_layers):
         at, weight = f"layer{i}.", f"blk.{i}."
@@ -185,23 +192,41 @@ def iterate_operations(shape: LlamaShape, output: str) -> Iterator[Operation]:
             name: str, kind: str, reads: tuple[str, ...], writes: str, *weights: str,
             at: str = at, weight: str = weight, layer: int = i,
         ) -> Operation:  # fmt: skip
-            stored = tuple(f"{weight}{w}.weight" for w in weights)
+            stored = tuple(f"{weight}{w}" for w in weights)
             return Operation(at + name, kind, reads, (at + writes,), stored, layer)
 
-        yield of("norm", "RmsNorm", (hidden,), "attention_norm", "attn_norm")
+        def project(name: str, reads: str, writes: str, matrix: str, at: str = at, of: Any = of) -> Operation:
+            bias = f"{matrix}.bias"
+            biases = (bias,) if bias in shape.extras else ()
+            made: Operation = of(f"project_{name}", "Project", (at + reads,), writes, f"{matrix}.weight", *biases)
+            return made
+
+        yield of("norm", "RmsNorm", (hidden,), "attention_norm", "attn_norm.weight")
         for name in "qkv":
-            yield of(f"project_{name}", "Project", (at + "attention_norm",), name, f"attn_{name}")
-        yield of("rotate_q", "Rope", (at + "q",), "q_rot")
-        yield of("rotate_k", "Rope", (at + "k",), "k_rot")
+            yield project(name, "attention_norm", name, f"attn_{name}")
+        heads = {name: at + name for name in "qk"}
+        for name in heads if HEAD_NORMS[0] in shape.extras else ():
+            yield of(f"norm_{name}", "RmsNorm", (at + name,), f"{name}_norm", f"attn_{name}_norm.weight")
+            heads[name] = f"{at}{name}_norm"
+        for name, operand in heads.items():
+            yield of(f"rotate_{name}", "Rope", (operand,), f"{name}_rot")._replace(weights=factors)
         yield of("attend", "Attention", (at + "q_rot", at + "k_rot", at + "v"), "attention")
-        yield of("project_out", "Project", (at + "attention",), "projected", "attn_output")
-        yield of("add_attention", "Add", (hidden, at + "projected"), "attended")
-        yield of("feed_norm", "RmsNorm", (at + "attended",), "feed_norm", "ffn_norm")
-        yield of("project_gate", "Project", (at + "feed_norm",), "gate", "ffn_gate")
-        yield of("project_up", "Project", (at + "feed_norm",), "up", "ffn_up")
-        yield of("swiglu", "SwiGlu", (at + "gate", at + "up"), "gated")
-        yield of("project_down", "Project", (at + "gated",), "fed", "ffn_down")
-        yield of("add_fed", "Add", (at + "attended", at + "fed"), "hidden")
+        yield project("out", "attention", "projected", "attn_output")
+        added, fed = at + "projected", at + "fed"
+        if POST_NORMS[0] in shape.extras:
+            yield of("post_norm", "RmsNorm", (added,), "attention_post", POST_NORMS[0])
+            added = at + "attention_post"
+        yield of("add_attention", "Add", (hidden, added), "attended")
+        yield of("feed_norm", "RmsNorm", (at + "attended",), "feed_norm", "ffn_norm.weight")
+        yield project("gate", "feed_norm", "gate", "ffn_gate")
+        yield project("up", "feed_norm", "up", "ffn_up")
+        gate = GATES[shape.kind.gate]
+        yield of(gate.lower(), gate, (at + "gate", at + "up"), "gated")
+        yield project("down", "gated", "fed", "ffn_down")
+        if POST_NORMS[1] in shape.extras:
+            yield of("post_feed_norm", "RmsNorm", (fed,), "fed_post", POST_NORMS[1])
+            fed = at + "fed_post"
+        yield of("add_fed", "Add", (at + "attended", fed), "hidden")
         hidden = at + "hidden"
     yield Operation("final_norm", "RmsNorm", (hidden,), ("final_norm",), ("output_norm.weight",))
     yield Operation("logits", "Logits", ("final_norm",), ("output",), (output,))

@@ -40,7 +40,8 @@ from tmmu.foundry.kernels import (
     OperationMemory,
     PassBatch,
 )
-from tmmu.foundry.weights import LlamaShape, WeightType
+from tmmu.foundry.shapes import LlamaShape
+from tmmu.foundry.weights import WeightType
 
 PACKED = "repacked"
 """The form of a weight whose rows ggml has stored in groups."""
@@ -51,13 +52,13 @@ GROUP = 8
 PACKED_TYPES = ("Q4_0",)
 """The types that are stored so. Repacked K types give other bits in batches of four rows and more."""
 
-OF_ALL_ROWS = ("embed", "norm", "project_k", "project_v", "rotate_k")
+OF_ALL_ROWS = ("embed", "norm", "project_k", "project_v", "norm_k", "rotate_k")
 """The operations up to the cache of the last layer: later ones are computed for the rows of logits only."""
 
 SLOTS = 3
 """The graphs of different shapes that a kernel keeps."""
 
-TENSORS, TENSORS_OF_ATTENTION = 6, 12
+TENSORS, TENSORS_OF_ATTENTION = 8, 12
 """The most descriptions of tensors that an operation needs, and those of attention for each head that repeats one."""
 
 ALIGNED = 64
@@ -137,21 +138,23 @@ def _address(region: BufferRegion) -> int:
 
 
 class _WorkParts(NamedTuple):
-    """The parts of `WORK`: where the rows of the cache, the mask of attention and the work buffer of ggml begin.
+    """The parts of `WORK`: where the rows of the cache, the masks of attention and the work buffer of ggml begin.
 
-    The positions of the rows are at byte 0.
+    The positions of the rows are at byte 0. `window` is the mask of layers with a window, of no byte if there are none.
     """
 
     cells: int
     mask: int
+    window: int
     buffer: int
 
     @classmethod
-    def of(cls, size: PassSize) -> _WorkParts:
+    def of(cls, size: PassSize, shape: LlamaShape) -> _WorkParts:
         """Return the parts for the largest batch."""
-        cells = _align(4 * size.rows)
+        cells, masked = _align(4 * size.rows), _align(2 * size.rows * size.context)
         mask = cells + _align(8 * size.rows)
-        return cls(cells, mask, mask + _align(2 * size.rows * size.context))
+        window = mask + masked
+        return cls(cells, mask, window, window + (masked if shape.window else 0))
 
 
 def _align(size: int) -> int:
@@ -266,36 +269,44 @@ class _Builder:
         return self.wide[tensor.rsplit(".", 1)[-1]]
 
     def embed(self, operation: Operation, places: _Places) -> None:
-        """Look up the row of the embedding for each token."""
+        """Look up the row of the embedding for each token, and scale it."""
         ids = self.leaf(self.ggml.GGML_TYPE_I32, places.reads[0], self.rows)
-        self.graph.add(self.ggml.ggml_get_rows(self.context, self.weight(places), ids), places.writes[0])
+        rows = self.graph.add(self.ggml.ggml_get_rows(self.context, self.weight(places), ids), places.writes[0])
+        if self.shape.embedding_scale != 1:
+            self.graph.add(self.ggml.ggml_scale(self.context, rows, self.shape.embedding_scale), places.writes[0])
 
     def rms_norm(self, operation: Operation, places: _Places) -> None:
-        """Divide each row by the root of the mean of its squares, and multiply it with the weight, in its place."""
+        """Divide each row, or head of it, by the root of the mean of its squares, and multiply it with the weight."""
         ggml, weight = self.ggml, self.weight(places)
+        width, row = places.weights[0][0].columns, self.width(operation.reads[0])
         if weight.contents.type != ggml.GGML_TYPE_F32:
             weight = self.graph.add(ggml.ggml_cast(self.context, weight, ggml.GGML_TYPE_F32), places.scratch)
-        result = self.from_start(places.writes[0], self.shape.d_model)
-        x = self.operand(places.reads[0], self.shape.d_model)
+        result = self.from_start(places.writes[0], row)
+        x = self.operand(places.reads[0], width, row // width)
         normed = self.graph.add(ggml.ggml_rms_norm(self.context, x, self.shape.rms_eps), result)
         self.graph.add(ggml.ggml_mul(self.context, normed, weight), result)
 
     def project(self, operation: Operation, places: _Places) -> None:
-        """Multiply rows with a transposed weight."""
+        """Multiply rows with a transposed weight, and add the bias."""
         x = self.operand(places.reads[0], self.width(operation.reads[0]))
         result = self.from_start(places.writes[0], self.width(operation.writes[0]))
-        self.graph.add(self.ggml.ggml_mul_mat(self.context, self.weight(places), x), result)
+        product = self.graph.add(self.ggml.ggml_mul_mat(self.context, self.weight(places), x), result)
+        if len(places.weights) > 1:
+            self.graph.add(self.ggml.ggml_add(self.context, product, self.weight(places, 1)), result)
 
     def rope(self, operation: Operation, places: _Places) -> None:
-        """Rotate adjacent pairs of each head by the angle of the position of the row."""
-        ggml, wide = self.ggml, self.shape.head_dim
+        """Rotate pairs of each head by the angle of the position of the row."""
+        ggml, wide, shape = self.ggml, self.shape.head_dim, self.shape
         width = self.width(operation.reads[0])
         x = self.operand(places.reads[0], wide, width // wide)
         at = self.work + 4 * self.start if self.work else 0
         positions = self.leaf(ggml.GGML_TYPE_I32, at, self.rows - self.start)
+        by = shape.rotations[shape.rotation_of(operation.layer)]
+        factors = self.floats(places.weights[0][1], wide // 2) if places.weights else None
+        kind = ggml.GGML_ROPE_TYPE_NEOX if shape.kind.halves else ggml.GGML_ROPE_TYPE_NORMAL
         turned = ggml.ggml_rope_ext(
-            self.context, x, positions, None, wide, ggml.GGML_ROPE_TYPE_NORMAL, self.shape.context_length,
-            self.shape.rope_base, 1.0, 0.0, 1.0, 32.0, 1.0,
+            self.context, x, positions, factors, wide, kind, by.original, by.base, by.scale, by.mixing, by.magnitude,
+            by.FAST, by.SLOW,
         )  # fmt: skip
         self.graph.add(turned, self.from_start(places.writes[0], width))
 
@@ -304,7 +315,8 @@ class _Builder:
         ggml, context, wide = self.ggml, self.context, self.shape.head_dim
         shared, row = self.shape.n_kv_heads, 2 * wide
         head = places.capacity * row
-        mask_at = self.work + self.parts.mask + 2 * self.positions * self.start if self.work else 0
+        part = self.parts.window if self.shape.window_of(operation.layer) else self.parts.mask
+        mask_at = self.work + part + 2 * self.positions * self.start if self.work else 0
         cells = self.leaf(ggml.GGML_TYPE_I64, self.work + self.parts.cells if self.work else 0, self.rows)
         held = []
         for address, operand in ((places.keys, places.reads[1]), (places.values, places.reads[2])):
@@ -312,16 +324,17 @@ class _Builder:
             rows = ggml.ggml_permute(context, self.floats(operand, wide, shared, self.rows), 0, 2, 1, 3)
             times = places.heads // shared
             for number in range(times):
-                part = ggml.ggml_view_3d(
+                heads = ggml.ggml_view_3d(
                     context, whole, wide, places.capacity, shared, row, times * head, number * head
                 )
-                self.graph.add(ggml.ggml_set_rows(context, part, rows, cells))
+                self.graph.add(ggml.ggml_set_rows(context, heads, rows, cells))
             held.append(ggml.ggml_view_3d(context, whole, wide, self.positions, places.heads, row, head, 0))
         query = self.operand(places.reads[0], wide, self.shape.n_heads)
         mask = self.leaf(ggml.GGML_TYPE_F16, mask_at, self.positions, self.rows - self.start)
         attended = ggml.ggml_flash_attn_ext(
-            context, ggml.ggml_permute(context, query, 0, 2, 1, 3), *held, mask, 1 / math.sqrt(wide), 0.0, 0.0
-        )
+            context, ggml.ggml_permute(context, query, 0, 2, 1, 3), *held, mask, self.shape.attention_scale, 0.0,
+            self.shape.score_limit,
+        )  # fmt: skip
         self.graph.add(attended, self.from_start(places.writes[0], wide * self.shape.n_heads))
 
     def add(self, operation: Operation, places: _Places) -> None:
@@ -329,23 +342,29 @@ class _Builder:
         x, y = (self.operand(address, self.shape.d_model) for address in places.reads)
         self.graph.add(self.ggml.ggml_add(self.context, x, y), self.from_start(places.writes[0], self.shape.d_model))
 
-    def swiglu(self, operation: Operation, places: _Places) -> None:
-        """Compute gate / (1 + exp(-gate)) * up."""
+    def gate(self, operation: Operation, places: _Places) -> None:
+        """Multiply the activation of a gate with its operand."""
         gate, up = (self.operand(address, self.shape.d_ff) for address in places.reads)
         result = self.from_start(places.writes[0], self.shape.d_ff)
-        self.graph.add(self.ggml.ggml_swiglu_split(self.context, gate, up), result)
+        multiply = self.ggml.ggml_swiglu_split if operation.kind == "SwiGlu" else self.ggml.ggml_geglu_split
+        self.graph.add(multiply(self.context, gate, up), result)
 
     def logits(self, operation: Operation, places: _Places) -> None:
         """Multiply the last rows with the output matrix, in private scratch; then copy the products to the output."""
         x = self.operand(places.reads[0], self.shape.d_model)
         private = self.graph.add(self.ggml.ggml_mul_mat(self.context, self.weight(places), x), places.scratch)
+        if limit := self.shape.logit_limit:
+            private = self.graph.add(self.ggml.ggml_scale(self.context, private, 1 / limit), places.scratch)
+            private = self.graph.add(self.ggml.ggml_tanh(self.context, private), places.scratch)
+            private = self.graph.add(self.ggml.ggml_scale(self.context, private, limit), places.scratch)
         output = self.floats(places.writes[0], self.shape.vocab, self.outputs)
         self.graph.add(self.ggml.ggml_cpy(self.context, private, output))
 
 
 WRITERS: dict[str, Callable[[_Builder, Operation, _Places], None]] = {
     "Embed": _Builder.embed, "RmsNorm": _Builder.rms_norm, "Project": _Builder.project, "Rope": _Builder.rope,
-    "Attention": _Builder.attention, "Add": _Builder.add, "SwiGlu": _Builder.swiglu, "Logits": _Builder.logits,
+    "Attention": _Builder.attention, "Add": _Builder.add, "SwiGlu": _Builder.gate, "GeGlu": _Builder.gate,
+    "Logits": _Builder.logits,
 }  # fmt: skip
 """The function that writes the nodes of each kind of operation in `forward`."""
 
@@ -372,12 +391,13 @@ class GgmlKernel:
         self.uses_cache = any(step.operation.kind in USES_CACHE for step in steps)
         work = steps[0].memory.work
         assert work is not None
-        self.parts = parts = _WorkParts.of(size)
+        self.parts = parts = _WorkParts.of(size, shape)
         self.work, self.spare = _address(work), work.size - parts.buffer
         content: NDArray[np.uint8] = kernels.device.view(work.buffer, work.offset, np.uint8, (work.size,))
         self.positions = content[: 4 * size.rows].view(np.int32)
         self.cells = content[parts.cells : parts.cells + 8 * size.rows].view(np.int64)
         self.mask = content[parts.mask : parts.mask + 2 * size.rows * size.context].view(np.float16)
+        self.window_mask = content[parts.window : parts.buffer].view(np.float16)
         self.numbers = np.arange(size.rows, dtype=np.int64)
         most = count_tensors([step.operation for step in steps], shape, max(places.heads for _, places in self.steps))
         self.slots = [(_Graph(self.ggml, most), ctypes.pointer(self.ggml.ggml_cplan())) for _ in range(SLOTS)]
@@ -403,6 +423,11 @@ class GgmlKernel:
         for row in range(rows):
             mask[row, : first + row + 1] = 0
             mask[row, first + row + 1 :] = -np.inf
+        if window := self.shape.window:
+            windowed = self.window_mask[: rows * end].reshape(rows, end)
+            np.copyto(windowed, mask)
+            for row in range(rows):
+                windowed[row, : max(first + row + 1 - window, 0)] = -np.inf
 
     def prepare(self, shape: GraphShape) -> tuple[_Graph, Any]:
         """Return the graph of a shape with its plan; build it if it is none of the last ones."""
@@ -477,7 +502,7 @@ class GgmlKernels(DeviceKernels):
         if operation.kind == "Logits":
             return 4 * size.output_rows * shape.vocab
         if operation.kind == "RmsNorm" and weights[0].type != "F32":
-            return 4 * shape.d_model
+            return 4 * weights[0].columns
         return 0
 
     def pass_workspace(
@@ -485,7 +510,7 @@ class GgmlKernels(DeviceKernels):
         cache_heads: int,
     ) -> int:  # fmt: skip
         """Return the bytes of `WORK`: positions, mask, and the work buffer that ggml's own plan of a pass states."""
-        parts, needed = _WorkParts.of(size), 0
+        parts, needed = _WorkParts.of(size, shape), 0
         graph = _Graph(self.ggml, count_tensors(operations, shape, cache_heads))
         for first, end, pass_shape in (
             (0, -1, GraphShape(size.rows, size.context, size.output_rows)),

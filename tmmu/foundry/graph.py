@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.interrupts import defer_interrupts
 from tmmu.core.vocabulary import Model
 from tmmu.foundry.compiled import CompiledModel
 from tmmu.foundry.context import ContextConfig, KvBudget, KvShape
@@ -137,7 +138,7 @@ class ExecutionGraph:
             self._log("buffer made", buffer=name, made=len(made))
             name = "cache"
             cache = KvCache(
-                device, setup.shape, setup.context, setup.budget, rope_base=self.model.shape.rope_base,
+                device, setup.shape, setup.context, setup.budget, rotations=self.model.shape.rotations,
                 settings=settings, session=self.number, events=self.events,
             )  # fmt: skip
             self._log("buffer made", buffer=name, made=len(made) + 1)
@@ -204,9 +205,11 @@ class ExecutionGraph:
         of, cache = bound.regions, None
         if operation.kind in USES_CACHE:
             held = self.cache
-            buffers = (*held.of_layer(operation.layer).values(), held.cos, held.sin)
+            tables = held.tables_of(self.model.shape.rotation_of(operation.layer))
+            buffers = (*held.of_layer(operation.layer).values(), *tables)
             keys, values, cos, sin = (BufferRegion(buffer, 0, buffer.size) for buffer in buffers)
-            cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
+            window = self.model.shape.window_of(operation.layer)
+            cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity, window)
         return OperationMemory(
             tuple(of[name] for name in operation.reads),
             tuple(of[name] for name in operation.writes),
@@ -241,8 +244,13 @@ class ExecutionGraph:
         """Run a pass over the first `rows` tokens of its `ids`; compute the logits of the last `outputs` of them.
 
         The tokens follow those in the cache. Raises the exceptions of growing the cache and of commands; the cache is
-        then unchanged.
+        then unchanged. Ctrl-C is raised when the pass is complete and
+        counted. spec: FD11.9
         """
+        with defer_interrupts():
+            self._run(name, rows, outputs)
+
+    def _run(self, name: str, rows: int, outputs: int) -> None:
         device, batch, cache = self.model.device, self._batch, self.cache
         cache.ensure(cache.written + rows)
         if cache.epoch != self._epoch:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from tmmu.foundry.device import Buffer, Command
 from tmmu.foundry.forward import Matrix, Operation, PassSize
-from tmmu.foundry.weights import PLAIN_TYPES, LlamaShape, WeightType
+from tmmu.foundry.shapes import LlamaShape
+from tmmu.foundry.weights import PLAIN_TYPES, WeightType
 
 
 @dataclass(slots=True)
@@ -53,7 +54,10 @@ class DeviceWeight(NamedTuple):
 
 
 class LayerCache(NamedTuple):
-    """Keys and values of one layer, float16 [heads, capacity, head_dim], and the tables [capacity, head_dim/2]."""
+    """Keys and values of one layer, float16 [heads, capacity, head_dim], and the tables [capacity, head_dim/2].
+
+    A row attends to the last `window` positions, to all before it if that is 0.
+    """
 
     keys: BufferRegion
     values: BufferRegion
@@ -61,6 +65,7 @@ class LayerCache(NamedTuple):
     sines: BufferRegion
     heads: int
     capacity: int
+    window: int
 
 
 class OperationMemory(NamedTuple):

@@ -10,7 +10,7 @@ With an event log, each action writes a line after it, with the resulting state.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from tmmu.foundry.device import Buffer, Command, Device
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import OutOfMemory, UseAfterFree
 from tmmu.foundry.forward import cache_names
+from tmmu.foundry.shapes import Rotation
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.runtime.events import EventLog
 
@@ -33,24 +34,10 @@ CHUNK = 1024
 """The positions of the tables that pass through the staging buffer at a time."""
 
 
-def rope_rows(first: int, count: int, head_dim: int, base: float) -> tuple[Half, Half]:
-    """Return cosine and sine of the angles of `count` positions from `first`, both [count, head_dim/2].
-
-    The angle of pair i at a position is position / base^(2i/head_dim). All is computed in float32 and rounded to F16 at
-    the end, so the bits of a row do not depend on the rows that are computed with it.
-
-    >>> cos, sin = rope_rows(1, 1, 4, 10000.0)
-    >>> cos.tolist(), sin.tolist()
-    ([[0.54052734375, 1.0]], [[0.84130859375, 0.01000213623046875]])
-    """
-    exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
-    angles = np.arange(first, first + count, dtype=np.float32)[:, None] / np.float32(base) ** exponents
-    return np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)
-
-
-def growth_bytes(shape: KvShape, capacity: int) -> int:
+def growth_bytes(shape: KvShape, capacity: int, rotations: int = 1) -> int:
     """Return the bytes that growing needs in addition to the new buffers: old buffers, and staging of the tables."""
-    return capacity * shape.bytes_per_token + 2 * shape.rope_bytes(capacity) + 2 * CHUNK * shape.rope_bytes(1)
+    tables = 2 * rotations * shape.rope_bytes(capacity)
+    return capacity * shape.bytes_per_token + tables + 2 * CHUNK * shape.rope_bytes(1)
 
 
 @dataclass(frozen=True)
@@ -82,8 +69,8 @@ class KvCache:
         The tokens that there is room for at first (`allocated`), and at most (`usable`).
     budget
         The bytes that the keys and values of all sessions share. The tables of positions do not count.
-    rope_base
-        The base of the rotation of positions.
+    rotations
+        The rotations of positions, each with its tables.
     settings
         They state whether keys and values are Shared.
     session, events
@@ -111,14 +98,14 @@ class KvCache:
         context: ContextConfig,
         budget: KvBudget,
         *,
-        rope_base: float = 10000.0,
+        rotations: Sequence[Rotation] = (Rotation(10000.0),),
         settings: Settings | None = None,
         session: int = 1,
         events: EventLog | None = None,
     ) -> None:
         self.device, self.shape, self.budget, self.maximum = device, shape, budget, context.usable
-        self.rope_base, self.session, self.events, self.label = (
-            rope_base,
+        self.rotations, self.session, self.events, self.label = (
+            tuple(rotations),
             session,
             events,
             f"cache of session {session}",
@@ -157,15 +144,10 @@ class KvCache:
         """Return the keys and the values of a layer, by the names that they have in a plan."""
         return dict(zip(cache_names(layer), (self.keys(layer), self.values(layer)), strict=True))
 
-    @property
-    def cos(self) -> Buffer:
-        """The cosines of the positions, F16 [capacity, head_dim/2]."""
-        return self._buffers.tables[0]
-
-    @property
-    def sin(self) -> Buffer:
-        """The sines of the positions, F16 [capacity, head_dim/2]."""
-        return self._buffers.tables[1]
+    def tables_of(self, rotation: int) -> tuple[Buffer, Buffer]:
+        """Return the cosines and the sines of the positions of a rotation, F16 [capacity, head_dim/2]."""
+        cos, sin = self._buffers.tables[2 * rotation : 2 * rotation + 2]
+        return cos, sin
 
     def ensure(self, required: int) -> None:
         """Ensure that there is room for `required` tokens in total. O(1) if there is, else one copy of the cache.
@@ -304,8 +286,13 @@ class KvCache:
             tuple(made(size, self.mode, f"{what} of layer {n}", forced_by) for n in range(self.shape.layers))
             for what in ("keys", "values")
         )
-        tables = tuple(made(self.shape.rope_bytes(capacity), StorageMode.PRIVATE, what) for what in ("cos", "sin"))
+        tables = tuple(made(self.shape.rope_bytes(capacity), StorageMode.PRIVATE, what) for what in self._tables())
         return CacheBuffers(capacity, keys, values, tables)
+
+    def _tables(self) -> Iterator[str]:
+        """Yield the names of the tables, two for each rotation."""
+        for number in range(len(self.rotations)):
+            yield from (f"{what}{f' {number}' if number else ''}" for what in ("cos", "sin"))
 
     def _fill(self, old: CacheBuffers, new: CacheBuffers) -> None:
         """Copy the written tokens, head by head because the stride differs, and complete the tables."""
@@ -326,14 +313,14 @@ class KvCache:
             self.peak_bytes = max(self.peak_bytes, old.size + new.size + staging.size)
             for first in range(old.capacity, new.capacity, CHUNK):
                 count = min(CHUNK, new.capacity - first)
-                rows = np.stack(rope_rows(first, count, self.shape.head_dim, self.rope_base))
-                staging.contents()[: rows.nbytes] = rows.reshape(-1).view(np.uint8)
-                parts = [
-                    self.device.blit(staging, n * count * row, table, first * row, count * row)
-                    for n, table in enumerate(new.tables)
-                ]
-                number = self._submit(parts, failures)
-                self._finish(number, failures)  # before the staging buffer is written again
+                for number, rotation in enumerate(self.rotations):
+                    rows = np.stack(rotation.compute_rows(first, count, self.shape.head_dim))
+                    staging.contents()[: rows.nbytes] = rows.reshape(-1).view(np.uint8)
+                    parts = [
+                        self.device.blit(staging, n * count * row, table, first * row, count * row)
+                        for n, table in enumerate(new.tables[2 * number : 2 * number + 2])
+                    ]
+                    self._finish(self._submit(parts, failures), failures)  # before staging is written again
         finally:
             staging.release()
 

@@ -8,7 +8,7 @@ spec: FD6.1 to FD6.15, FD6.17, FD9.5, FD9.7
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -26,6 +26,7 @@ from tmmu.foundry.failures import UseAfterFree
 from tmmu.foundry.forward import DECODE, PREFILL, ForwardPass, PassSize, build_forward_model
 from tmmu.foundry.graph import CacheSetup, ExecutionGraph, SessionPlans
 from tmmu.foundry.kv_cache import KvCache
+from tmmu.foundry.sampling import Sampler
 from tmmu.runtime.events import EventLog
 
 Prove = Callable[[SessionPlans, Mapping[str, Model]], None]
@@ -103,7 +104,6 @@ class ModelSession:
         self._turn = 0
         self.is_closed = False
         self._end = 0
-        self._best = np.zeros((), np.intp)
         self._graph: ExecutionGraph | None = None
 
     @property
@@ -162,17 +162,10 @@ class ModelSession:
         if self.events is not None:
             self.events(event, session=self.number, **fields)
 
-    def _sample(self, row: int, banned: int | None) -> int:
-        """Return the greedy token of a row of the output; of equal logits the first.
-
-        Raises CONTRACT_VIOLATION if its logit is not finite.
-        """
-        logits = self.graph.output[row]
-        if banned is not None:
-            logits[banned] = -np.inf
-        np.argmax(logits, out=self._best)
-        token = int(self._best)
-        if not -np.inf < logits[token] < np.inf:
+    def _sample(self, row: int, sampler: Sampler, banned: Collection[int]) -> int:
+        """Choose a token from a row of the output. Raises CONTRACT_VIOLATION if its logits are not finite."""
+        token = sampler.choose(self.graph.output[row], banned)
+        if token is None:
             raise self._make_not_finite()
         if self.events is not None:
             self._log("sampled", step=self.graph.passes, token=token)
@@ -278,29 +271,32 @@ class ModelSession:
             yield logits
 
     def generate(
-        self, prompt: Sequence[int], count: int, *, stop: int | None = None, banned: int | None = None
-    ) -> Iterator[int]:
-        """Continue the text greedily: yield `count` tokens, or up to and including `stop`; `banned` is never chosen.
+        self, prompt: Sequence[int], count: int, *, stop: Collection[int] = (), banned: Collection[int] = (),
+        sampler: Sampler | None = None,
+    ) -> Generator[int]:  # fmt: skip
+        """Continue the text: yield `count` tokens, or up to and including one of `stop`; never one of `banned`.
 
-        N-grams of the text propose a draft, which one pass checks together with the last token, up to the decode batch.
-        The tokens are those of a greedy run, because the logits of a row have the same bits in every batch. Raises as
-        `prefill` does, and CONTRACT_VIOLATION if the context is full, or if the session was used for something else
-        since the last token. spec: FD6.8, FD6.15
+        `sampler` chooses each token, by default the best one. N-grams of the text propose a draft, which one pass
+        checks together with the last token, up to the decode batch. The tokens are those of a run without drafts,
+        because the logits of a row have the same bits in every batch. If the iterator is closed or interrupted, the
+        session has the tokens up to the last one that was yielded. Raises as `prefill` does, and CONTRACT_VIOLATION if
+        the context is full, or if the session was used for something else since the last token.
+        spec: FD6.8, FD6.15, FD11.3, FD11.9
         """
-        if banned is not None:
-            self._check_tokens([banned], "banned")
+        self._check_tokens(banned, "banned")
+        sampler = sampler or Sampler(self.model.shape.vocab)
         self.prefill(prompt)
         turn = self._turn
         if count < 1:
             return
-        token = self._sample(0, banned)
+        token = self._sample(0, sampler, banned)
         made = 0
         while True:
             self._check_room(self._end + 1)
             self._append(token)
             made += 1
             yield token
-            if made == count or token == stop:
+            if made == count or token in stop:
                 return
             self._check_turn(turn)
             most = min(self.passes_of[DECODE].size.rows - 1, count - made - 1, self.context.usable - self._end)
@@ -312,7 +308,7 @@ class ModelSession:
             self._run(DECODE, 1 + len(draft), 1 + len(draft))
             self.counts.drafted += len(draft)
             try:
-                token = self._sample(0, banned)
+                token = self._sample(0, sampler, banned)
                 for row, at in enumerate(draft, 1):
                     if token != self.graph.text[at]:
                         break
@@ -321,18 +317,32 @@ class ModelSession:
                     made += 1
                     yield token
                     self._check_turn(turn)
-                    if token == stop:
+                    if token in stop:
                         return
-                    token = self._sample(row, banned)
+                    token = self._sample(row, sampler, banned)
             finally:
                 if turn == self._turn and self.is_initialized:
                     self._drop_unchecked()
 
+    @property
+    def text(self) -> list[int]:
+        """The tokens of the text."""
+        return self.graph.text[: self._end].tolist()
+
+    def rewind(self, length: int) -> None:
+        """Remove the tokens of the text after the first `length`; the memory stays. spec: FD11.10
+
+        Raises ValueError if the text is shorter.
+        """
+        if not 0 <= length <= self._end:
+            raise ValueError(f"cannot rewind a text of {self._end} tokens to {length}")
+        self._begin()
+        self._end = length
+        self._drop_unchecked()
+
     def clear(self) -> None:
         """Remove the text; the memory stays."""
-        self._begin()
-        self.cache.clear()
-        self._end = 0
+        self.rewind(0)
         self.drafts.clear()
 
     def close(self) -> None:

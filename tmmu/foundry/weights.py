@@ -1,23 +1,18 @@
-"""GGUF files of the architecture `llama`: hyperparameters, and every tensor as bytes of the mapped file.
+"""GGUF files: metadata, and every tensor as bytes of the mapped file.
 
-A file is untrusted. Each length, count and offset is compared with the size of the file before it is used, and each
-tensor with the shape that the architecture requires. Features that would change the computation and are not implemented
-(scaled RoPE, experts, biases, other quantisations) are refused by name; every refusal is INVALID_WEIGHTS. No content of
-a tensor is read here: `Weight.blocks` is a view of the mapping, whose pages the system loads when a kernel or a copy
-first reads them. The reader of the package `gguf` is not used, except as the oracle of the tests: it makes a NumPy
-array for each element of the vocabulary, and follows lengths past the end of the file.
-
-The weights of wq and wk are stored permuted: the `llama` of GGUF rotates adjacent pairs of a head, elements 2i and 2i +
-1; the original checkpoints rotate i and i + head_dim / 2.
+A file is untrusted. Each length, count and offset is compared with the size of the file before it is used; every
+refusal is INVALID_WEIGHTS. No content of a tensor is read here: `Weight.blocks` is a view of the mapping, whose pages
+the system loads when a kernel or a copy first reads them. The reader of the package `gguf` is not used, except as the
+oracle of the tests: it makes a NumPy array for each element of the vocabulary, and follows lengths past the end of the
+file.
 """
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NoReturn
@@ -60,53 +55,8 @@ TYPES = {
 
 STRING, ARRAY = 8, 9
 
-READ = {
-    "context_length", "embedding_length", "block_count", "feed_forward_length", "vocab_size", "attention.head_count",
-    "attention.head_count_kv", "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon",
-    "rope.dimension_count", "rope.freq_base",
-}  # fmt: skip
-"""The keys under `llama.` from which the hyperparameters are read."""
-
-NEUTRAL: dict[str, tuple[Value, ...]] = {
-    "rope.scaling.type": ("none", ""), "rope.scaling.factor": (0.0, 1.0), "rope.scale_linear": (1.0,),
-    "expert_count": (0,), "expert_used_count": (0,), "attention.causal": (True,),
-}  # fmt: skip
-"""The keys under `llama.` that are accepted with these values only, which have no effect."""
-
 REQUANTISE = "write the file as F32, F16, Q8_0 or Q4_0, as with llama-quantize --pure"
 OTHER_DEVICE = "use --device ggml, or " + REQUANTISE
-
-
-@dataclass(frozen=True)
-class LlamaShape:
-    """The hyperparameters of a decoder-only Llama; `head_dim · n_heads` need not be `d_model`."""
-
-    vocab: int
-    d_model: int
-    n_layers: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    d_ff: int
-    context_length: int
-    rope_base: float
-    rms_eps: float
-
-    def tensors(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Yield the tensors that a file must have, with rows and columns, in the order of a forward pass.
-
-        Norms have one row. `output.weight` is not required: if it is absent, the logits are products with the
-        embedding.
-        """
-        d, q, kv, ff = self.d_model, self.n_heads * self.head_dim, self.n_kv_heads * self.head_dim, self.d_ff
-        yield "token_embd.weight", (self.vocab, d)
-        for layer in range(self.n_layers):
-            for name, rows, columns in (
-                ("attn_norm", 1, d), ("attn_q", q, d), ("attn_k", kv, d), ("attn_v", kv, d), ("attn_output", d, q),
-                ("ffn_norm", 1, d), ("ffn_gate", ff, d), ("ffn_up", ff, d), ("ffn_down", d, ff),
-            ):  # fmt: skip
-                yield f"blk.{layer}.{name}.weight", (rows, columns)
-        yield "output_norm.weight", (1, d)
 
 
 @dataclass(frozen=True)
@@ -133,18 +83,6 @@ class GgufFile:
         raise make_invalid_weights(self.path, what, place, fix)
 
 
-@dataclass(frozen=True)
-class LlamaFile(GgufFile):
-    """A GGUF file that has every tensor of the architecture `llama`, with its shape. spec: FD5.1"""
-
-    shape: LlamaShape
-
-    @property
-    def output(self) -> Weight:
-        """The matrix of the logits, [vocab, d_model]: `output.weight`, or the embedding if the file has none."""
-        return self.tensors.get("output.weight") or self.tensors["token_embd.weight"]
-
-
 def make_invalid_weights(path: str, what: str, place: str | None = None, fix: str | None = None) -> TmmuError:
     """Make the error INVALID_WEIGHTS with file, place and fix."""
     return TmmuError(
@@ -153,8 +91,8 @@ def make_invalid_weights(path: str, what: str, place: str | None = None, fix: st
     )  # fmt: skip
 
 
-def open_llama(path: str | os.PathLike[str], types: tuple[WeightType, ...] = PLAIN_TYPES) -> LlamaFile:
-    """Map a file and check it against the architecture `llama`; `types` are those that its tensors may have.
+def open_gguf(path: str | os.PathLike[str], types: tuple[WeightType, ...] = PLAIN_TYPES) -> GgufFile:
+    """Map a GGUF file of any architecture; `types` are those that its tensors may have.
 
     Raises
     ------
@@ -165,106 +103,8 @@ def open_llama(path: str | os.PathLike[str], types: tuple[WeightType, ...] = PLA
     Notes
     -----
     O(metadata) time and memory; no byte of a tensor is read. The file must not be shortened while it is mapped: the
-    system ends a process that reads beyond the end. spec: FD5.1 to FD5.5
+    system ends a process that reads beyond the end. spec: FD5.1 to FD5.3
     """
-    file = open_gguf(path, types)
-    shape = _read_shape(file)
-    names = {"output.weight"} & file.tensors.keys()
-    for name, (rows, columns) in shape.tensors():
-        if name not in file.tensors:
-            file.refuse("the tensor is not in the file", name)
-        _check_shape(file, name, rows, columns)
-        names.add(name)
-    if "output.weight" in names:
-        _check_shape(file, "output.weight", shape.vocab, shape.d_model)
-    if other := sorted(file.tensors.keys() - names):
-        file.refuse(
-            "the tensor is not part of the architecture llama", other[0], "use a model without biases, experts "
-            "and scaled RoPE",
-        )  # fmt: skip
-    return LlamaFile(file.path, file.metadata, file.tensors, shape)
-
-
-def _check_shape(file: GgufFile, name: str, rows: int, columns: int) -> None:
-    found = file.tensors[name]
-    if (found.rows, found.columns) != (rows, columns):
-        file.refuse(
-            f"expected {rows} rows of {columns} from the hyperparameters, got {found.rows} of {found.columns}", name
-        )
-
-
-def _read_shape(file: GgufFile) -> LlamaShape:
-    """Read the hyperparameters; refuse those out of range, inconsistent or not implemented."""
-    architecture = file.metadata.get("general.architecture")
-    if architecture != "llama":
-        file.refuse(
-            f"expected the architecture llama, got {architecture!r}", "general.architecture",
-            "use a model of the architecture llama",
-        )  # fmt: skip
-    for key, value in file.metadata.items():
-        name = key.removeprefix("llama.")
-        if name == key or name in READ or name == "tensor_data_layout":
-            continue
-        if isinstance(value, np.ndarray | list) or value not in NEUTRAL.get(name, ()):
-            shown = "an array" if isinstance(value, np.ndarray | list) else repr(value)
-            file.refuse(f"{shown} changes the computation in a way that is not implemented", key, "use another model")
-    embedding = file.tensors.get("token_embd.weight")
-    if embedding is None:
-        file.refuse("the tensor is not in the file", "token_embd.weight")
-    heads = _read_integer(file, "attention.head_count")
-    d_model = _read_integer(file, "embedding_length")
-    if "llama.attention.key_length" not in file.metadata and d_model % heads:
-        file.refuse(f"{heads} heads do not divide {d_model}", "llama.attention.head_count")
-    head_dim = _read_integer(file, "attention.key_length", d_model // heads)
-    shape = LlamaShape(
-        vocab=embedding.rows,
-        d_model=d_model,
-        n_layers=_read_integer(file, "block_count"),
-        n_heads=heads,
-        n_kv_heads=_read_integer(file, "attention.head_count_kv", heads),
-        head_dim=head_dim,
-        d_ff=_read_integer(file, "feed_forward_length"),
-        context_length=_read_integer(file, "context_length"),
-        rope_base=_read_positive(file, "rope.freq_base", 10000.0),
-        rms_eps=_read_positive(file, "attention.layer_norm_rms_epsilon", None),
-    )
-    for key, found, expected in (
-        ("attention.value_length", _read_integer(file, "attention.value_length", head_dim), head_dim),
-        ("rope.dimension_count", _read_integer(file, "rope.dimension_count", head_dim), head_dim),
-        ("vocab_size", _read_integer(file, "vocab_size", shape.vocab), shape.vocab),
-        ("attention.head_count_kv", heads % shape.n_kv_heads, 0),
-        ("attention.key_length", head_dim % 2, 0),
-    ):
-        if found != expected:
-            file.refuse(f"heads of {head_dim} ({shape.n_heads}, {shape.n_kv_heads} of keys and values) and "
-                        f"{shape.vocab} rows of the embedding do not go with it", f"llama.{key}")  # fmt: skip
-    return shape
-
-
-def _read_integer(file: GgufFile, name: str, default: int | None = None) -> int:
-    """Read an integer of [1, 2^31) under `llama.`; the default holds if the key is absent."""
-    key = f"llama.{name}"
-    value = file.metadata.get(key, default)
-    if value is None:
-        file.refuse("the key is not in the metadata", key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 1 << 31:
-        file.refuse("the value is not one integer from 1 to 2^31 - 1", key)
-    return value
-
-
-def _read_positive(file: GgufFile, name: str, default: float | None) -> float:
-    """Read a finite number above 0 under `llama.`; the default holds if the key is absent."""
-    key = f"llama.{name}"
-    value = file.metadata.get(key, default)
-    if value is None:
-        file.refuse("the key is not in the metadata", key)
-    if not isinstance(value, float) or not (math.isfinite(value) and value > 0):
-        file.refuse("the value is not a finite float above 0", key)
-    return value
-
-
-def open_gguf(path: str | os.PathLike[str], types: tuple[WeightType, ...] = PLAIN_TYPES) -> GgufFile:
-    """Map a GGUF file of any architecture, with its metadata and tensors; as `open_llama`. spec: FD5.1 to FD5.3"""
     name = os.fspath(path)
     with require_import("gguf", "reading a GGUF file", "foundry"):
         from gguf.constants import GGMLQuantizationType

@@ -57,8 +57,8 @@ from tmmu.core.npy import NotAnArray, load_archive, load_array, map_array
 from tmmu.core.progress import Doing
 from tmmu.core.source import Source
 from tmmu.core.vocabulary import Bindings
+from tmmu.foundry.shapes import open_llama
 from tmmu.foundry.tokenizer import PromptTokenizer
-from tmmu.foundry.weights import open_llama
 from tmmu.ir import files as ir_files
 from tmmu.mnemosyne import anchors, store, store_index
 from tmmu.mnemosyne.keys import MasterKey
