@@ -173,6 +173,12 @@ def test_names_appear_and_both_plans_move(shown: Shown) -> None:
         m.renderers.some(r => r.glyph?.type == 'Quad') && m.left[0].axis_label == 'bytes of activations');
         return all.length == 2 && all[0].x_range === all[1].x_range && all[0].y_range === all[1].y_range; }"""
     )
+    assert tab.evaluate(
+        """() => { const all = [...Bokeh.documents[0]._all_models.values()].filter(m => m.type == 'Figure' &&
+        m.left[0].axis_label == 'live bytes'); const of = new Map();
+        for (const m of all) of.set(m.y_range, (of.get(m.y_range) ?? 0) + 1);
+        return all.length > 1 && [...of.values()].every(plans => plans == 2); }"""
+    )
 
 
 @pytest.mark.parametrize(("scheme", "background"), [("dark", "#16181c"), ("light", "#ffffff")])

@@ -86,7 +86,7 @@ def export(
         doing("planning")
         found = tflite.plan_offline(opened, alignment or 16, effort or 0)
         doing("proving")
-        written = Source(output, found.data, capacity=found.footprint, dims=opened.dims)
+        written = Source(source, found.data, capacity=found.footprint, dims=opened.dims)
         stated = read_through_gate(BY_KIND[kind], written)
         assert isinstance(stated, StatedPlan)  # the reader works accesses out
         assert stated.reading is not None
@@ -117,7 +117,7 @@ def _buffers(opened: Source, output: str, alignment: int, effort: int | None, ca
     except TmmuError as error:
         error.in_file(opened.name)
         raise
-    stated = read_through_gate(BY_KIND["minimalloc"], Source(output, found.data, capacity=found.footprint))
+    stated = read_through_gate(BY_KIND["minimalloc"], Source(opened.name, found.data, capacity=found.footprint))
     assert isinstance(stated, StatedBuffers)
     _refuse_any(buffer_violations(BufferSubject(stated, asked=found.fixed)))
     canonical.write_atomically(output, found.data)

@@ -30,12 +30,15 @@ WORDS = {
     PLAN_SET: "the manifest of a plan set",
 }
 """The names of the kinds in messages."""
+OF_TORCH = "export it to ONNX with torch.onnx.export, or trace its module: tmmu trace torch --help"
 OTHERS = {
     ".tflite": "tmmu export tflite {path} -o FILE plans it",
     ".csv": "tmmu export minimalloc {path} -o FILE --capacity BYTES places buffers",
     ".gguf": "tmmu session plan {path} plans it",
     ".pte": "verify-plan {path} verifies the plan in it",
-    ".pt2": "export the program to ONNX, or trace the module: tmmu trace torch --help",
+    **dict.fromkeys((".pt2", ".pt", ".pth", ".jit", ".ckpt"), OF_TORCH),
+    ".safetensors": "it has weights and no steps: export the model that reads them to ONNX",
+    **dict.fromkeys((".h5", ".keras", ".pb"), "convert it to ONNX with tf2onnx, or to .tflite for tmmu export tflite"),
 }
 """What reads files that are no models of ours, by the suffix of their names."""
 

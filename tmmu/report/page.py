@@ -110,16 +110,16 @@ def page(
     """Write the HTML of the page: for each (name, arena maps, names of steps) its arenas; two plans are side by side.
 
     `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; [] if nothing was proved.
-    Arenas of one name share the axis of bytes, and unless they are of the programs of a set, that of steps. `lanes` are
+    Arenas of one name share the axes of bytes and of live bytes, and unless they are of the programs of a set, that of steps. `lanes` are
     those of each plan, if any has streams.
     O(storages) time and bytes, up to `MOST` per arena.
     """
     made = Drawing()
     ends: dict[tuple[str, str], float] = {}
     for one in (one for _, of, _ in maps for one in of):
-        for which, end in (("steps", one.last_step + 1.5), ("bytes", max(1, one.footprint) * 1.02)):
+        for which, end in _find_ends(one):
             ends[one.name, which] = max(ends.get((one.name, which), 0), end)
-    shared = ("bytes",) if is_set else ("steps", "bytes")
+    shared = ("bytes", "live") if is_set else ("steps", "bytes", "live")
     made.axes = {key: _make_range(key[1], end) for key, end in ends.items() if len(maps) > 1 and key[1] in shared}
     every = [*lanes, *[None] * (len(maps) - len(lanes))]
     drawn = [_draw_plan(*one, made, of, narrow=len(maps) > 1) for one, of in zip(maps, every, strict=True)]
@@ -136,6 +136,12 @@ def page(
     # Bokeh would fetch these to draw formulas, and the page has none.
     html_text = re.sub(r'(src|href)="https?://[^"]*"', r'\1=""', html_text)
     return html_text.replace("<head>", f"<head>{STYLE}", 1)
+
+
+def _find_ends(one: ArenaMap) -> tuple[tuple[str, float], ...]:
+    """Return the end of each axis of an arena: steps, bytes of the map, and live bytes of the curve below it."""
+    live = max(1, one.footprint, one.peak) * 1.1
+    return ("steps", one.last_step + 1.5), ("bytes", max(1, one.footprint) * 1.02), ("live", live)
 
 
 def _make_range(which: str, end: float) -> Range1d:
@@ -185,8 +191,7 @@ def _draw_arena(
 ) -> LayoutDOM:
     """Draw the map of one arena, with the search above it and the live bytes below it."""
     kept = np.argsort(-np.maximum(1, one.bytes) * (one.death - one.birth + 1), kind="stable")[:MOST]
-    x = made.axes.get((one.name, "steps")) or _make_range("steps", one.last_step + 1.5)
-    y = made.axes.get((one.name, "bytes")) or _make_range("bytes", max(1, one.footprint) * 1.02)
+    x, y, height = (made.axes.get((one.name, key)) or _make_range(key, end) for key, end in _find_ends(one))
     names = ColumnDataSource({"all": [one.names[k] for k in kept]})
     colourings = colour_storages(one)
     first = colourings[0].key
@@ -232,7 +237,7 @@ def _draw_arena(
     held.visible, held.line_width = False, 2
     plot.add_layout(peak)
     plot.add_layout(held)
-    live, areas = _draw_live(one, x, colourings)
+    live, areas = _draw_live(one, x, height, colourings)
     figures, notes = [plot, live], []
     if lanes is not None:
         figures.append(_draw_lanes(lanes, x, steps, held))
@@ -315,11 +320,11 @@ def _make_hover(quads: Any, names: ColumnDataSource, steps: ColumnDataSource) ->
     )  # fmt: skip
 
 
-def _draw_live(one: ArenaMap, x: Range1d, colourings: Sequence[Colouring]) -> tuple[Any, list[Any]]:
+def _draw_live(one: ArenaMap, x: Range1d, y: Range1d, colourings: Sequence[Colouring]) -> tuple[Any, list[Any]]:
     """Draw the live bytes over steps, stacked by category; and return the areas, named by their colouring."""
     live = figure(
-        height=150, sizing_mode="stretch_width", x_range=x, tools=[], toolbar_location=None, y_axis_label="live bytes",
-        y_range=Range1d(0, max(1, one.footprint, one.peak) * 1.1),
+        height=150, sizing_mode="stretch_width", x_range=x, y_range=y, tools=[], toolbar_location=None,
+        y_axis_label="live bytes",
     )  # fmt: skip
     live.yaxis.ticker, live.yaxis.formatter = _byte_ticks()
     live.xaxis.ticker = _step_ticks()

@@ -257,7 +257,7 @@ def _check_known(name: str, head: bytes) -> None:
     """Refuse a file that is neither ours nor another producer's, by name and first bytes. spec: FP1.11"""
     if head and kind.kind_of_head(head[: kind.HEAD]) is None and not name.lower().endswith((*PLAN_SUFFIXES, ".cbor")):
         known = ", ".join(form.title for form in FORMATS)
-        fix = "give a file of one of these (spec/foreign.md)"
+        fix = kind.advise(name, "give a file of one of these (spec/foreign.md)")
         raise TmmuError("INVALID_PLAN", f"it begins neither as a plan of ours nor as {known}", file=name, fix=fix)
 
 
