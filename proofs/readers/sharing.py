@@ -216,13 +216,17 @@ class _Judge:
         """Whether the operator may overwrite this operand, by the tables, the model or, without them, the plan."""
         domain, op = self.plan.allocation.ops[self.op[claim.step]]
         reads, writes, *_ = self._accesses(claim.step)
-        by_table = writes[0] == claim.row and claim.of in overwritable(domain, op, reads)
-        if self.reference is not None:
+        if self.reference is not None:  # it has the operands at their places, and the absent ones among them
             stated = (self.name[claim.row], self.name[claim.of]) in self.reference.in_place
-            return stated and (self._assume_declared(domain, op) or by_table)
-        if by_table:
+            return stated and (self._assume_declared(domain, op) or stated)
+        result, optional = writes.index(claim.row), row_of(domain, op).optional
+        if result == 0 and claim.of in overwritable(domain, op, reads):
             # If elements are narrower than a byte, equal bytes do not imply equal shapes; a sole operand does.
             return BITS[self.dtype[claim.row]] >= 8 or len(self._operands(claim.step)) == 1
+        # A step does not list absent operands, so that an operand may be at an earlier place than in the table.
+        of_table = [overwritable(domain, op, reads, result, absent) for absent in {0, optional}]
+        if any(claim.of in operands for operands in of_table):
+            return self._assume(qualify_name(domain, op))
         return not is_covered(domain) and self._assume(qualify_name(domain, op))
 
     def _operands(self, step: int) -> list[int]:

@@ -82,7 +82,7 @@ def set_rows(
 
 
 def size_queries(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[str]:
-    """Yield the queries that state has its bytes at every shape of an envelope, one for each size. spec: PS1.3"""
+    """Yield the queries that state has its bytes at every shape of an envelope, one for each size. spec: PS1.11"""
     for member in members:
         envelope = member.plan.envelope
         if envelope is None:

@@ -1,7 +1,7 @@
 """Find the violations of a set by its definition (PS1): without a solver, and without running anything.
 
 Coarse things come first: the files are of one set, the shared tensors are where the agreement says, the state is left
-alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.10
+alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.11
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _shared(
 
 
 def _resized(members: Sequence[SetMember], state: Sequence[StateTensor]) -> Iterator[Violation]:
-    """Check that state has its bytes at every shape: what a call leaves is what the next one takes. spec: PS1.3"""
+    """Check that state has its bytes at every shape: what a call leaves is what the next one takes. spec: PS1.11"""
     for member in members:
         sizes = member.plan.sizes() if member.plan.envelope is not None else []
         for one, row in list_ends(member, state) if sizes else ():

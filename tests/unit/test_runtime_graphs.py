@@ -21,6 +21,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from proofs.readers.models.onnx import reference_of
+from proofs.readers.sharing import decide_permissions
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, written
 from tmmu.cli.entry import run
@@ -29,8 +30,9 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, RuntimeGraph
 from tmmu.onnx import optimized, resolve
 from tmmu.onnx.canonical_graph import canonicalize
-from tmmu.plans import file
+from tmmu.plans import file, sets
 from tmmu.plans.sections import amend_plan
+from tmmu.plans.sets import SharedUse
 from tmmu.tasks import runtime_figures as figures
 
 
@@ -117,6 +119,78 @@ def test_the_fourth_operand_of_a_convolution_gives_its_bytes_unless_it_is_read_e
         reference, model = reference_of(found), import_resolved(found)
         pairs = {(model.tensors[a].name, model.tensors[b].name) for node in model.nodes for a, b in node.in_place}
         assert (("u", "z") in reference.in_place, ("u", "z") in pairs) == (takes, takes)
+
+
+def test_a_convolution_without_a_bias_is_planned_and_proved_in_place(tmp_path: Path) -> None:
+    """A step does not list the absent operand: without the model its operator is believed. spec: T3.13, V2.1"""
+    path = written(
+        tmp_path,
+        stored_model("""main (float[2,4,3,3] x) => (float[2,4,3,3] y) <float[4,4,1,1] w> {
+      x0 = Relu (x) z = Neg (x0) u = com.microsoft.FusedConv (x0, w, , z) y = Neg (u)
+    }"""),
+    )
+    plan = str(tmp_path / "plan.cbor")
+    assert run(["plan", str(path), "-o", plan, "-q"]) == 0
+    made = file.load(plan).plan
+    assert decide_permissions(made, None, frozenset()).assumed == ["com.microsoft::FusedConv"]
+    for model in ([], ["--model", str(path)]):
+        assert run(["verify", plan, "-q", *model]) == 0
+
+
+GROUPED = """main (float[1,{n},64] q, float[1,{n},32] k, float[1,{n},32] v, float[1,4,{rows},8] past_k,
+  float[1,4,32,8] past_v, int32[1] lengths) => (float[1,{n},64] y, float[1,4,32,8] present_k, float[1,4,32,8] present_v)
+  <int32 total = {{ {total} }}> {{
+  y, present_k, present_v = com.microsoft.GroupQueryAttention <num_heads = 8, kv_num_heads = 4> ({operands})
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("operands", "total", "rows", "pairs"),
+    [
+        ("q, k, v, past_k, past_v, lengths, total", 9, 32, {("present_k", "past_k"), ("present_v", "past_v")}),
+        ("q, k, v, past_k, past_v, lengths, total", 20, 16, {("present_v", "past_v")}),
+        ("q, k, v, past_k, past_v, lengths, total", 40, 32, set()),
+        ("q, k, v, past_k, past_k, lengths, total", 9, 32, set()),
+        ("q, k, v, past_k, past_v, lengths, total, past_k", 9, 32, {("present_v", "past_v")}),
+    ],
+)
+def test_caches_of_grouped_attention_are_in_the_bytes_of_the_past_ones(
+    operands: str, total: int, rows: int, pairs: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    """If they have as many rows, and the operator reads them at no other place. spec: T3.15, T10.15"""
+    from tmmu.importers.onnx import import_resolved
+
+    text = GROUPED.format(n=1, total=total, rows=rows, operands=operands)
+    found = resolve(written(tmp_path, stored_model(text)), Bindings())
+    reference, model = reference_of(found), import_resolved(found)
+    hints = {(model.tensors[a].name, model.tensors[b].name) for node in model.nodes for a, b in node.in_place}
+    assert (reference.in_place, hints) == (pairs, pairs)
+    assert (reference.shapes["y"], reference.size_differences) == ((1, 1, 64), ())
+
+
+def test_prefill_and_decode_of_grouped_attention_are_a_set_with_its_caches_in_place(tmp_path: Path) -> None:
+    """Queries of the second hold keys and values too, so that two operands are absent. spec: T3.15, PS1.2"""
+    texts = {
+        "prefill": GROUPED.format(n=4, total=9, rows=32, operands="q, k, v, past_k, past_v, lengths, total"),
+        "decode": GROUPED.format(n=1, total=9, rows=32, operands="q, , , past_k, past_v, lengths, total").replace(
+            "float[1,1,64] q, float[1,1,32] k, float[1,1,32] v", "float[1,1,128] q"
+        ),
+    }
+    paths = []
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        paths.append(tmp_path / f"{name}.onnx")
+        Path(written(tmp_path / name, stored_model(text))).rename(paths[-1])
+    folder, donated = str(tmp_path / "set"), ["--donate", "past_*"]
+    assert run(["plan", *map(str, paths), "--share", "past_*", *donated, "-o", folder, "-q"]) == 0
+    uses = {one.name: one.uses for one in sets.load(folder).agreement.shared}
+    assert uses["past_k"] == dict.fromkeys(texts, SharedUse("past_k", "present_k"))
+    assert uses["past_v"] == dict.fromkeys(texts, SharedUse("past_v", "present_v"))
+    models = [word for path in paths for word in ("--models", str(path))]
+    assert run(["verify", folder, *donated, *models, "-q"]) == 0
+    assert run(["verify", folder, *donated, "-q"]) == 0
+    assert run(["verify", folder, "-q"]) == 1
+    assert run(["run", folder, "--calls", "prefill,decode*2", "--sanitize"]) == 0
 
 
 @pytest.mark.parametrize(

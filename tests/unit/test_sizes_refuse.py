@@ -208,7 +208,7 @@ CASES = (
     Case("TreeEnsembleClassifier", 5, (f(2, 3),), {"classlabels_int64s": [1], "classlabels_strings": ["a"]},
          domain="ai.onnx.ml"),
     Case("Attention BiasGelu DequantizeLinear DynamicQuantizeLSTM DynamicQuantizeMatMul EmbedLayerNormalization "
-         "FastGelu FusedMatMul Gelu MatMulIntegerToFloat MatMulNBits MultiHeadAttention QLinearAdd "
+         "FastGelu FusedMatMul Gelu GroupQueryAttention MatMulIntegerToFloat MatMulNBits MultiHeadAttention QLinearAdd "
          "QLinearLeakyRelu QLinearMul QLinearSigmoid QuantizeLinear QuickGelu SkipLayerNormalization "
          "SkipSimplifiedLayerNormalization", 1, (),
          domain="com.microsoft"),

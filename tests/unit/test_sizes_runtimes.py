@@ -23,6 +23,7 @@ TOKENS = (F, ["n", 5, 8])
 IMAGE, IMAGE_LAST = (F, ["n", 8, 7, 9]), (F, ["n", 7, 9, 8])
 SCALED = (F, []), (U8, [])
 """A scale and a zero point."""
+HEADS = {"num_heads": 4, "kv_num_heads": 2}
 
 CASES: list[tuple[str, str, list[Any], dict[str, Any], list[Any]]] = [
     (ML, "Binarizer", [X], {"threshold": 0.5}, [((3, 6), "float32")]),
@@ -63,6 +64,14 @@ CASES: list[tuple[str, str, list[Any], dict[str, Any], list[Any]]] = [
     (
         MS, "MultiHeadAttention", [TOKENS, (F, ["n", 9, 8]), (F, ["n", 9, 6])], {"num_heads": 2},
         [((3, 5, 6), "float32")],
+    ),
+    (
+        MS, "GroupQueryAttention", [TOKENS, (F, ["n", 5, 4]), (F, ["n", 5, 4]), None, None, (I32, ["n"]), (I32, [])],
+        HEADS, [((3, 5, 8), "float32"), *[((3, 2, 5, 2), "float32")] * 2],
+    ),
+    (
+        MS, "GroupQueryAttention", [(F, ["n", 5, 16]), None, None, None, None, (I32, ["n"]), (I32, [])], HEADS,
+        [((3, 5, 8), "float32"), *[((3, 2, 5, 2), "float32")] * 2],
     ),
     (
         MS, "EmbedLayerNormalization", [(I32, ["n", 5]), None, (F, [9, 8]), (F, [6, 8]), None, (F, [8]), (F, [8])], {},
@@ -186,7 +195,8 @@ def test_what_a_text_leaves_open_is_asked_for_and_assumed(
     [
         ("FusedMatMul", [TOKENS, (F, [7, 7])], {}), ("DynamicQuantizeMatMul", [(F, [4]), (I8, [4, 4])], {}),
         ("Attention", [X, (F, [8, 24])], {}), ("DynamicQuantizeLSTM", [TOKENS], {}),
-        ("MatMulNBits", [TOKENS], {}), ("EmbedLayerNormalization", [TOKENS, None, (F, [9, 8])], {}),
+        ("MatMulNBits", [TOKENS], {}), ("GroupQueryAttention", [TOKENS], {"num_heads": 4}),
+        ("EmbedLayerNormalization", [TOKENS, None, (F, [9, 8])], {}),
         ("QLinearAdd", [X, X, X, (F, [5])], {}), ("FusedConv", [X, (F, [8, 6])], {}),
         ("FusedConv", [IMAGE, (F, [16, 4, 3, 3])], {}), ("FusedGemm", [X, (F, [5, 5])], {}),
         ("QLinearConcat", [*SCALED, (U8, ["n", 2]), *SCALED, (U8, [3, "n"]), *SCALED], {"axis": 7}),

@@ -1,6 +1,6 @@
 """What `tmmu plan --share` does beside planning: bindings of each program, equal weights, and the check of the set.
 
-spec: PS1.3, PS1.5, PS3.2, PS3.3, PS3.7, PS3.11
+spec: PS1.11, PS1.5, PS3.2, PS3.3, PS3.7, PS3.11
 """
 
 from __future__ import annotations

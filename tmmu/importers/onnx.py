@@ -102,7 +102,7 @@ class _Import:
         while work:
             scope, b, position, n = work.pop()
             if n >= 0:  # the bodies of node n are done
-                self.nodes[n] = replace(self.nodes[n], writes=self._add_results(scope, position))
+                self.nodes[n] = replace(self.nodes[n], writes=tuple(self._add_results(scope, position).values()))
                 continue
             if scope.ids[position] in self.constant:
                 continue
@@ -162,23 +162,23 @@ class _Import:
     def _finish(self, scope: GraphScope, position: int) -> None:
         """Add the results of the node that was added last, with the bytes that they may share."""
         node, added = scope.nodes[position], self.nodes[-1]
-        in_place: tuple[tuple[int, int], ...] = ()
         base = None if added.opaque else self._find_base(scope, position)
         view = View(base, 0, self.tensors[base].bytes) if base is not None else None
-        writes = self._add_results(scope, position, view)
-        if view is None and not added.opaque:
-            taken = takeable(node.op_type, list(node.input), domain_of(node))
+        results = self._add_results(scope, position, view)
+        in_place: list[tuple[int, int]] = []
+        for k, result in results.items() if view is None and not added.opaque else ():
+            taken = takeable(node.op_type, list(node.input), domain_of(node), k)
             rows = dict.fromkeys(self._find_row(scope, position, name) for name in taken)
-            in_place = tuple((writes[0], row) for row in rows if self._is_interchangeable(writes[0], row))
-        self.nodes[-1] = replace(added, writes=writes, in_place=in_place)
+            in_place += [(result, row) for row in rows if self._is_interchangeable(result, row)]
+        self.nodes[-1] = replace(added, writes=tuple(results.values()), in_place=tuple(in_place))
 
-    def _add_results(self, scope: GraphScope, position: int, view: View | None = None) -> tuple[int, ...]:
-        """Add the results of a node, except absent and unproduced ones; `view` is that of the first."""
-        written = []
+    def _add_results(self, scope: GraphScope, position: int, view: View | None = None) -> dict[int, int]:
+        """Add the results of a node by position, except absent and unproduced ones; `view` is that of the first."""
+        written = {}
         for k, name in enumerate(scope.nodes[position].output):
             if name and scope.scoped(name) not in self.resolved.unproduced:
-                written.append(self._add_tensor(scope.scoped(name), Role.ACTIVATION, view if k == 0 else None))
-        return tuple(written)
+                written[k] = self._add_tensor(scope.scoped(name), Role.ACTIVATION, view if k == 0 else None)
+        return written
 
     def _find_base(self, scope: GraphScope, position: int) -> int | None:
         """Return the tensor that the first output shows, if it is a view and its base is in the same body (T8)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tmmu.core.dims.expressions import Dim
-from tmmu.core.dims.operations import divide_exactly
+from tmmu.core.dims.operations import divide_exactly, maximum_of
 from tmmu.onnx.rules import NodeFacts, Shape, Unfit, broadcast
 from tmmu.onnx.sizes import Size
 
@@ -136,6 +136,30 @@ def attention_of_many(facts: NodeFacts) -> Found:
         return [None, None, None]
     batch, length, _ = facts.shape(0)
     return [((batch, length, facts.shape(2)[2]), dtype_of(facts, 0)), None, None]
+
+
+def attention_of_groups(facts: NodeFacts) -> Found:
+    """Return the size of the queries, and of caches of the past ones or of all tokens, the longer of the two.
+
+    Without operand 1 the queries hold keys and values too. If the number of tokens is not known, the caches are open.
+    """
+    heads, groups = facts.attribute("num_heads"), facts.attribute("kv_num_heads")
+    if type(heads) is not int or type(groups) is not int or min(heads, groups) < 1:
+        raise Unfit("it has no num_heads or no kv_num_heads")
+    batch, length, width = require_rank(facts, 0, 3)
+    wide = divide_exactly(width, heads if facts.has(1) else heads + 2 * groups)
+    if wide is None:
+        return [None] * len(facts.node.output)
+    found: Found = [((batch, length, wide * heads), dtype_of(facts, 0))]
+    if not facts.has(3):
+        own: Size = ((batch, groups, length, wide), dtype_of(facts, 0))
+        return [*found, own, own, None]
+    tokens = facts.numbers(6)
+    for k in (3, 4):
+        past = require_rank(facts, k, 4)
+        longest = (*past[:2], maximum_of(past[2], tokens[0]), past[3]) if tokens and len(tokens) == 1 else None
+        found.append(None if longest is None else (longest, dtype_of(facts, k)))
+    return [*found, None]
 
 
 def embedding(facts: NodeFacts) -> Found:

@@ -201,6 +201,7 @@ OPERATORS = by_operator((
     ReadOperator("FusedGemm", MICROSOFT, sizes=fused.gemm),
     ReadOperator("FusedMatMul", MICROSOFT, sizes=runtimes.fused_product),
     ReadOperator("Gelu", MICROSOFT, sizes=runtimes.like),
+    ReadOperator("GroupQueryAttention", MICROSOFT, sizes=runtimes.attention_of_groups),
     ReadOperator("MatMulIntegerToFloat", MICROSOFT, sizes=runtimes.quantized_product),
     ReadOperator("MatMulNBits", MICROSOFT, sizes=runtimes.packed_product),
     ReadOperator("MultiHeadAttention", MICROSOFT, sizes=runtimes.attention_of_many),

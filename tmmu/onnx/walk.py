@@ -40,6 +40,7 @@ from tmmu.onnx.structure import GIVEN, GraphScope, Structure
 from tmmu.onnx.table import row_of
 from tmmu.onnx.values import KnownValue, ScopedName, Values, locate
 
+NO_VALUES: Mapping[str, Array] = {}
 MOST_GIVEN = 64
 """The most elements of an input whose value the user is asked for."""
 
@@ -190,6 +191,7 @@ class Walk:
         if values:
             arrays = {name: value.array for name, value in values.items()}
             types = self.operators.infer(node, place, sizes, arrays, self._list_in_bytes(scope, node))
+            types = self._apply_rules(node, place, sizes, types, arrays)
             if self._is_enough(scope, node, types):
                 self._decide(scope, position, sizes, values)
         if row_of("", node.op_type).counting and is_folded(node):
@@ -200,14 +202,19 @@ class Walk:
         return types
 
     def _apply_rules(
-        self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], types: list[Type]
+        self,
+        node: onnx.NodeProto,
+        place: str,
+        sizes: Mapping[str, Size],
+        types: list[Type],
+        values: Mapping[str, Array] = NO_VALUES,
     ) -> list[Type]:
         """Return the types, completed by the rule of this project for the operator, if it has one. spec: T10.15"""
         rule = row_of(domain_of(node), node.op_type).sizes
         if rule is None or all(type_.size() is not None for type_ in types):
             return types
         try:
-            found = rule(NodeFacts(node, sizes, {}, self.operators.version(node), self.operators.block))
+            found = rule(NodeFacts(node, sizes, values, self.operators.version(node), self.operators.block))
         except (Unfit, Unwieldy, ValueError, IndexError, TypeError, KeyError) as error:
             raise refuse("INVALID_IR_SHAPES", place, f"{node.op_type}: {error}", "correct the model") from error
         return [
@@ -278,7 +285,8 @@ class Walk:
         node, schema = scope.nodes[position], self.operators.schema(scope.nodes[position])
         operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
         if schema is None:
-            what = f"the operator {operator} is not known"
+            has_rule = row_of(domain_of(node), node.op_type).sizes is not None
+            what = f"no rule of {operator} gives its shape" if has_rule else f"the operator {operator} is not known"
             own = (each.name for each in onnx.defs.get_all_schemas() if each.domain == domain_of(node))
             near = suggest_names(node.op_type, own, "")
             return refuse("INVALID_IR_SHAPES", tensor, what, f"{near} {self._suggest_stating(name, known)}".strip())

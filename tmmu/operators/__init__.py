@@ -37,19 +37,22 @@ def iterates(domain: str, op: str) -> bool:
     return not row_of(domain, op).branches
 
 
-def takeable(op: str, operands: Sequence[str], domain: str = "") -> list[str]:
-    """The operands, by name, whose bytes result 0 of an operator may take. spec: T3.2, T3.10, T3.12 to T3.14
+def takeable(op: str, operands: Sequence[str], domain: str = "", result: int = 0) -> list[str]:
+    """The operands, by name, whose bytes a result of an operator may take. spec: T3.2, T3.10, T3.12 to T3.15
 
     >>> takeable("Add", ["a", "a"]), takeable("Sum", ["a", "b", "b"]), takeable("Sum", ["a", "b", "a"])
     (['a', 'a'], ['a'], [])
     >>> takeable("FusedConv", ["x", "w", "", "z"], "com.microsoft"), takeable("FusedConv", ["x", "w", "", "x"])
     (['z'], [])
+    >>> takeable("GroupQueryAttention", ["q", "", "", "k", "v", "s", "t"], "com.microsoft", 2)
+    ['v']
     """
     row = row_of(domain, op)
+    positions = tuple(p for r, p in row.further if r == result) if result else row.takes
     if row.one_by_one and operands.count(operands[0]) > 1:
         return []
-    others = {operand for k, operand in enumerate(operands) if row.domain and k not in row.takes}
-    return [operands[k] for k in row.takes if k < len(operands) and operands[k] and operands[k] not in others]
+    others = {operand for k, operand in enumerate(operands) if row.domain and k not in positions}
+    return [operands[k] for k in positions if k < len(operands) and operands[k] and operands[k] not in others]
 
 
 def draws(op: str) -> bool:

@@ -41,6 +41,9 @@ class PlannedOperator:
         The positions of the operands whose bytes result 0 may take. At each index it depends on such an operand at that
         index only. A kernel that reads an element before it writes it may therefore write over an operand of the same
         shape and element width.
+    further
+        Pairs of a result beyond result 0 and the position of an operand whose bytes it may take: state of which some
+        elements are written anew.
     one_by_one
         A kernel may go over the result once for each further operand, which must not have been overwritten by then. The
         first operand must not come again. So is an operator that writes some elements of its first operand anew.
@@ -66,6 +69,7 @@ class PlannedOperator:
     only_at_inference: bool = False
     passes_on: bool = False
     takes: tuple[int, ...] = ()
+    further: tuple[tuple[int, int], ...] = ()
     one_by_one: bool = False
     elementwise: bool = False
     split: SplitRule | None = None

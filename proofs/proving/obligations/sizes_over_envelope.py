@@ -54,7 +54,7 @@ def query(rows: list[Row], row: int, most: int, ranges: list[tuple[int, int]]) -
 
 
 def query_equal(rows: list[Row], row: int, size: int, ranges: list[tuple[int, int]]) -> str:
-    """Return the query that is discharged if the row is `size` for every shape of these ranges. spec: PS1.3"""
+    """Return the query that is discharged if the row is `size` for every shape of these ranges. spec: PS1.11"""
     return _query(rows, [row], f"(= t{row} {size})", ranges)
 
 

@@ -357,17 +357,20 @@ class _Reading:
                     self.constants[scope.scoped(node.output[0])] = attribute.t
 
     def _note_sharing(self, scope: _Scope, node: NodeProto, domain: str) -> None:
-        """Record what result 0 may share with the operands that belong to this graph (T3, T8)."""
-        value, first = (next(iter(names), "") for names in (node.output, node.input))
-        if value not in scope.made:
-            return
-        result, reference = scope.values[value], self.reference
-        if is_view(domain, node.op_type) and self._is_local(scope, first):
+        """Record what results may share with the operands that belong to this graph (T3, T8)."""
+        for k, value in enumerate(node.output):
+            if value in scope.made:
+                self._note_result(scope, node, domain, k)
+
+    def _note_result(self, scope: _Scope, node: NodeProto, domain: str, k: int) -> None:
+        """Record what result `k` may share."""
+        result, reference, first = scope.values[node.output[k]], self.reference, next(iter(node.input), "")
+        if k == 0 and is_view(domain, node.op_type) and self._is_local(scope, first):
             base = scope.values[first]
             whole = reference.sizes[base] == reference.sizes[result]
             if whole and (row_of(domain, node.op_type).view is ViewTime.ALWAYS or self._at_inference(scope, node)):
                 reference.views[result] = (base, 0)
-        for operand in overwritable(domain, node.op_type, node.input):
+        for operand in overwritable(domain, node.op_type, node.input, k):
             # A body's own initializer is written once, by the caller, and needed whenever the body runs again.
             if self._is_local(scope, operand) and (not scope.body or operand in scope.made):
                 tensor = scope.values[operand]

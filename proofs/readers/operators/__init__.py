@@ -98,13 +98,15 @@ def is_view(domain: str, op: str) -> bool:
 Operand = TypeVar("Operand")
 
 
-def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """Return the operands whose bytes result 0 may take; none for an operator that the tables do not know.
+def overwritable(
+    domain: str, op: str, operands: Sequence[Operand], result: int = 0, absent: int = 0
+) -> tuple[Operand, ...]:  # fmt: skip
+    """Return the operands whose bytes a result may take; none for an operator that the tables do not know.
 
     An operand of a runtime's operator that comes again at another place is none of them: there a kernel may read any
-    part of it at any time.
+    part of it at any time. Of a step that does not list its absent operands, `absent` is their number.
 
-    spec: T3.2, T3.10, T3.12 to T3.14
+    spec: T3.2, T3.10, T3.12 to T3.15
 
     >>> overwritable("", "Add", "ab"), overwritable("", "MatMul", "ab"), overwritable("com.example", "Add", "ab")
     (('a', 'b'), (), ())
@@ -112,9 +114,14 @@ def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Ope
     (('a',), (), ('a', 'a'))
     >>> overwritable("com.microsoft", "FusedConv", "xwbz"), overwritable("com.microsoft", "FusedConv", "xwbx")
     (('z',), ())
+    >>> overwritable("com.microsoft", "GroupQueryAttention", "qkvabst", 1), overwritable("", "Add", "ab", 1)
+    (('a',), ())
     """
     own, gradient = row_of(domain, op), _gradient(domain, op)
-    positions = (0,) if gradient is not None and gradient.in_place else own.in_place
+    if result:
+        positions: tuple[int, ...] = tuple(p - absent for r, p in own.further if r == result)
+    else:
+        positions = (0,) if gradient is not None and gradient.in_place else tuple(p - absent for p in own.in_place)
     if own.folds and any(each == operands[0] for each in operands[1:]):
         return ()
     elsewhere = [operand for p, operand in enumerate(operands) if p not in positions] if own.of_runtime else []

@@ -73,6 +73,12 @@ class KnownOperator:
         and pooling (they read neighbors), Softmax and normalizations (they read a row or the batch), and operands whose
         elements are moved. An operator that writes some elements of an operand anew leaves the others at their indices.
         No optional operand comes before a listed one, so that absent operands change no position.
+    further
+        Pairs of a result beyond the first and of an operand whose bytes it may take: the next state of an operator that
+        writes some elements of its state anew, and reads the rest before.
+    optional
+        How many operands before those of `in_place` and `further` are absent together. A plan without its model does
+        not show whether they are.
     folds
         A kernel may fold the operands into the result one after the other, or write elements of them to any indices.
         Then only the first operand is read in time, and not even that if it comes a second time.
@@ -99,6 +105,8 @@ class KnownOperator:
     by_shape: bool = False
     view: ViewTime | None = None
     in_place: tuple[int, ...] = ()
+    further: tuple[tuple[int, int], ...] = ()
+    optional: int = 0
     folds: bool = False
     gradient: Gradient | None = None
     loops: LoopRule | None = None
@@ -109,7 +117,7 @@ class KnownOperator:
         """Check whether the row has more fields than those for sizes, and so holds for some nodes only."""
         branches = self.bodies is not None and self.bodies.branches
         optional = (self.view, self.gradient, self.loops)
-        return branches or bool(self.in_place) or any(field is not None for field in optional)
+        return branches or bool(self.in_place or self.further) or any(field is not None for field in optional)
 
 
 Rows = tuple[KnownOperator, ...]

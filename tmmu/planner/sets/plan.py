@@ -150,7 +150,7 @@ def _plans(programs: Sequence[SetProgram], parts: Sequence[Solution]) -> dict[st
 
 
 def _check_sizes(programs: Sequence[SetProgram], plans: Mapping[str, Plan]) -> None:
-    """Raise INVALID_BINDING for a shared tensor that is smaller at another shape than planned. spec: PS1.3, PS3.2"""
+    """Raise INVALID_BINDING for a shared tensor that is smaller at another shape than planned. spec: PS1.11, PS3.2"""
     for program in programs:
         plan = plans[program.name]
         sizes = plan.sizes() if plan.envelope is not None else []

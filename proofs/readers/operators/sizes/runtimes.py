@@ -13,6 +13,7 @@ from proofs.readers.operators.sizes.call import (
     format_shape,
 )
 from proofs.readers.operators.sizes.products import matmul_shape
+from tmmu.core.dims.operations import maximum_of
 
 
 def _alone(call: Call, found: TensorSize, at_most: int = 1) -> list[TensorSize]:
@@ -93,6 +94,29 @@ def many_heads(call: Call) -> list[TensorSize]:
         raise NotKnown("its operands are packed")
     batch, length, _ = call.shape(0)
     return _alone(call, TensorSize((batch, length, call.shape(2)[2]), call.dtype(0)))
+
+
+def grouped_heads(call: Call) -> list[TensorSize]:
+    """Return the sizes of GroupQueryAttention: like the queries, and caches as long as the past ones or all tokens.
+
+    Queries that hold keys and values too have `num_heads + 2 * kv_num_heads` heads.
+    """
+    heads, groups = call.attribute("num_heads"), call.attribute("kv_num_heads")
+    if any(type(count) is not int or count < 1 for count in (heads, groups)):
+        raise Misfit("it has no num_heads or no kv_num_heads")
+    batch, length, width = call.shape(0, 3)
+    wide = equal_part(width, heads if call.has(1) else heads + 2 * groups)
+    found = [TensorSize((batch, length, wide * heads), call.dtype(0))]
+    if not any(call.node.output[1:]):
+        return found
+    if any(call.node.output[3:]):
+        raise NotKnown("its fourth result has no rule")
+    if not call.has(3):
+        return [*found, *[TensorSize((batch, groups, length, wide), call.dtype(0))] * 2]
+    all_tokens, caches = call.number(6), [(call.shape(k, 4), call.dtype(k)) for k in (3, 4)]
+    return found + [
+        TensorSize((past[0], past[1], maximum_of(past[2], all_tokens), past[3]), kind) for past, kind in caches
+    ]
 
 
 def embedding(call: Call) -> list[TensorSize]:
