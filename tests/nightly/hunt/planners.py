@@ -80,6 +80,7 @@ PLANNERS = {
         _planner("executorch", "executorch"),
         _planner("litert", "tflite"),
         _planner("vela", "tflite"),
+        _planner("tflm", "tflite"),
         _planner("tvm", "tvm"),
         _planner("iree", "iree"),
         _planner("inductor", "torch", "g++"),
