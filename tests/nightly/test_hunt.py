@@ -17,7 +17,7 @@ from tests.nightly.hunt.planted import KINDS, measure_power
 
 FOUND = sorted((Path(__file__).parent / "hunt" / "found").glob("*.json"))
 COUNT = 12
-STATE_NO_PLAN = ("onnxruntime", "openvino", "mnn", "tract")
+STATE_NO_PLAN = ("onnxruntime", "openvino", "mnn", "tract", "tflm")
 """Their results are compared, and nothing else."""
 
 
@@ -36,14 +36,17 @@ def needs(name: str) -> None:
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_programs_go_through_a_planner(name: str, tmp_path: Path) -> None:
-    """Most compile, our readers take what they made, and nothing hangs."""
+    """Most compile, our readers take what they made, and nothing hangs. LiteRT's composites are not decided."""
     needs(name)
     with Worker(PLANNERS[name].command) as worker:
         hunt = Hunt(name, worker, tmp_path, shrinks=False)
         hunt.run(float("inf"), COUNT)
-        outcomes = [line["outcome"] for line in lines(hunt.log)]
+        tried = list(lines(hunt.log))
+    outcomes = [line["outcome"] for line in tried]
     assert len(outcomes) == COUNT
-    assert not {"unread", "hung", "unknown"} & set(outcomes)
+    assert not {"unread", "hung"} & set(outcomes)
+    unknown = [line["detail"] for line in tried if line["outcome"] == "unknown"]
+    assert all("STABLEHLO_COMPOSITE" in detail for detail in unknown), unknown
     compiled = ("right", "proved", "refuted", *(("no plan",) if name in STATE_NO_PLAN else ()))
     assert sum(outcome in compiled for outcome in outcomes) > COUNT // 3
 

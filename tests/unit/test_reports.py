@@ -6,6 +6,7 @@ Each has its sections and a program that needs no other file, and `make reports`
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from pathlib import Path
@@ -155,7 +156,41 @@ def test_a_report_is_run_with_the_pinned_and_the_newest_packages(
     assert "actual: [2, 2]" in (planted / "records/fake-planner-pinned.txt").read_text()
     monkeypatch.setattr(rerun, "find_newest", lambda python, packages: ["fake==2"])
     (planted / "fake-planner.py").write_text(f"{RIGHT}print('actual: [1, 2]')")
-    assert list(rerun.rerun(["fake-planner"]))[1] == "fake-planner (newest): mended"
+    assert list(rerun.rerun(["fake-planner"]))[1] == "fake-planner (newest, fake==2): mended"
+
+
+def test_an_environment_that_has_other_versions_says_nothing(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was made by hand, or for another commit. Its results are not those of the versions that the line names."""
+    monkeypatch.setattr(rerun, "ENVIRONMENTS", {"fake": ("pytest==0.1", "fake==1")})
+    line = next(rerun.rerun(["fake-planner"]))
+    folder = Path(sys.executable).parents[1]
+    found = f"{folder} has pytest=={pytest.__version__} in place of pytest==0.1"
+    assert line == f"fake-planner (pytest==0.1 fake==1): cannot tell: {found}"
+    assert not (planted / "records").exists()
+
+
+def test_a_newer_version_is_found_under_each_spelling_of_a_name(tmp_path: Path) -> None:
+    """What pip would install too, but was not asked for, does not count."""
+    made = [{"metadata": {"name": name, "version": "9"}} for name in ("mnn", "Ethos_U-Vela", "protobuf")]
+    pip = tmp_path / "python"
+    pip.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps({'install': made})}\nEND\n")
+    pip.chmod(0o755)
+    assert rerun.find_newest(pip, ("MNN==3.6.1", "ethos-u-vela==5.2.0")) == ["mnn==9", "Ethos_U-Vela==9"]
+
+
+def test_an_environment_of_newest_versions_is_made_again_once_they_are_old(
+    planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = planted / "python"
+    newest.symlink_to(sys.executable)
+    monkeypatch.setattr(rerun, "python_of", lambda name: newest if "newest" in name else Path(sys.executable))
+    made: list[bool] = []
+    monkeypatch.setattr(rerun, "make_environment", lambda python, packages: made.append(python.exists()))
+    monkeypatch.setattr(rerun, "run_in", lambda *_: State("mended", ""))
+    for version in (pytest.__version__, "99"):
+        monkeypatch.setattr(rerun, "find_newest", lambda *_, version=version: [f"pytest=={version}"])
+        assert rerun.run_newest("fake-planner", "fake") == (f"pytest=={version}", State("mended", ""))
+    assert made == [True, False]
 
 
 def test_what_is_missing_is_named(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,13 +67,16 @@ class Found:
     def part(self) -> str:
         """Return the part at fault, as far as runs without a plan and without rewrites tell; empty if no finding.
 
-        A refuted plan is the planner's. So are results that are right without a plan.
+        A refuted plan is the planner's. So are results that are right without a plan. A plan that is not decided, with
+        right results, is no one's.
         """
         if not self.is_finding:
             return ""
         if self.outcome == "crashed":
             return "runtime"
-        if self.outcome in ("refuted", "unknown") or self.unplanned_differs is False:
+        if self.outcome == "unknown" and not self.differs:
+            return "not decided"
+        if self.outcome == "refuted" or self.unplanned_differs is False:
             return "planner"
         if self.unplanned_differs is None:
             return "not told apart"

@@ -37,7 +37,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The packages of each environment, in the versions that the hunt and the reports were run with."""
 
-TOOLS = {"clang": "apt-get install clang"}
+TOOLS = {"clang": "apt-get install clang", "g++": "apt-get install g++"}
 """Tools that pip does not install, and the command that installs each."""
 
 
@@ -80,9 +80,10 @@ PLANNERS = {
         _planner("executorch", "executorch"),
         _planner("litert", "tflite"),
         _planner("vela", "tflite"),
+        _planner("tflm", "tflite"),
         _planner("tvm", "tvm"),
         _planner("iree", "iree"),
-        _planner("inductor", "torch"),
+        _planner("inductor", "torch", "g++"),
         _planner("tinygrad", "tinygrad", "clang"),
         _planner("xla", "jax"),
         _planner("onnxruntime", "onnxruntime"),

@@ -12,7 +12,7 @@ states:
 - *mended*: the actual values are the expected ones, and so are those of the counter-test.
 - *cannot install*: a package or a tool is missing.
 - *cannot tell*: the program did not get as far as its last line, or its counter-test gives other values, so that it
-  says nothing about the error.
+  says nothing about the error. Or the environment was there before, with other versions than the pinned ones.
 
 What a program printed, crashed or not, is kept in `.hunt/reports`. Only the standard library is needed.
 """
@@ -98,6 +98,38 @@ def run_program(python: Path, program: Path, seconds: float = SECONDS) -> Run:
     return Run(done.returncode, done.stdout, done.stderr)
 
 
+VERSIONS = """
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+for package in sys.argv[1:]:
+    try:
+        print(f"{package}=={version(package)}")
+    except PackageNotFoundError:
+        pass
+"""
+"""A program that prints which versions of packages its interpreter has."""
+
+
+@cache
+def find_others(python: Path, packages: Sequence[str]) -> str:
+    """Return what an environment has in place of some of its packages; empty if it has none of them in another version.
+
+    A package that it lacks is not one of them: a program that needs it says so.
+    """
+    names = [package.partition("==")[0] for package in packages]
+    command = [str(python), "-I", "-c", VERSIONS, *names]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    pinned = dict(zip(names, packages, strict=True))
+    others = [f"{each} in place of {pinned[each.partition('==')[0]]}" for each in found if each not in packages]
+    return ", ".join(others)
+
+
+def normalize_name(name: str) -> str:
+    """Return a package's name as the index compares it: case, hyphens and underscores do not count."""
+    return name.lower().replace("_", "-")
+
+
 @cache
 def find_newest(python: Path, packages: Sequence[str]) -> list[str]:
     """Return the newer versions of named packages that pip would install. Raises ChildProcessError if pip fails."""
@@ -107,7 +139,8 @@ def find_newest(python: Path, packages: Sequence[str]) -> list[str]:
     if done.returncode:
         raise ChildProcessError((done.stderr.strip().splitlines() or ["pip failed"])[-1])
     found = [(each["metadata"]["name"], each["metadata"]["version"]) for each in json.loads(done.stdout)["install"]]
-    return [f"{name}=={version}" for name, version in found if name.lower().replace("_", "-") in names]
+    wanted = {normalize_name(name) for name in names}
+    return [f"{name}=={version}" for name, version in found if normalize_name(name) in wanted]
 
 
 def keep_record(name: str, version: str, run: Run, state: State) -> None:
@@ -123,21 +156,29 @@ def run_pinned(name: str, environment: str) -> State:
         make_environment(python_of(environment), ENVIRONMENTS[environment])
     except ChildProcessError as error:
         return State("cannot install", str(error))
+    if others := find_others(python_of(environment), ENVIRONMENTS[environment]):
+        return State("cannot tell", f"{python_of(environment).parents[1]} has {others}")
     return run_in(name, environment, "pinned")
 
 
-def run_newest(name: str, environment: str) -> State | None:
-    """Run a program with the newest packages. Returns None if those are the pinned ones."""
-    pinned, newest = python_of(environment), f"{environment}-newest"
+def run_newest(name: str, environment: str) -> tuple[str, State] | None:
+    """Run a program with the newest packages. Returns those that are newer, or None if the pinned ones are the newest.
+
+    The environment of an earlier run is made again if other versions are the newest by now.
+    """
+    pinned, newest = python_of(environment), python_of(f"{environment}-newest")
+    found: list[str] = []
     try:
         found = find_newest(pinned, ENVIRONMENTS[environment])
         if not found:
             return None
-        packages = {each.partition("==")[0]: each for each in (*ENVIRONMENTS[environment], *found)}
-        make_environment(python_of(newest), tuple(packages.values()))
+        packages = {normalize_name(each.partition("==")[0]): each for each in (*ENVIRONMENTS[environment], *found)}
+        if newest.exists() and find_others(newest, tuple(packages.values())):
+            newest.unlink()
+        make_environment(newest, tuple(packages.values()))
     except ChildProcessError as error:
-        return State("cannot install", str(error))
-    return run_in(name, newest, "newest")
+        return " ".join(found), State("cannot install", str(error))
+    return " ".join(found), run_in(name, f"{environment}-newest", "newest")
 
 
 def run_in(name: str, environment: str, version: str) -> State:
@@ -161,7 +202,10 @@ def rerun(names: Sequence[str]) -> Iterator[str]:
         if pinned.word == "cannot install":
             continue
         newest = run_newest(name, environment)
-        yield f"{name} (newest): {newest or 'the pinned versions are the newest; ' + pinned.word}"
+        if newest is None:
+            yield f"{name} (newest): the pinned versions are the newest; {pinned.word}"
+        else:
+            yield f"{name} (newest, {newest[0]}): {newest[1]}"
 
 
 def main() -> int:
