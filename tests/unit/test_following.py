@@ -194,6 +194,11 @@ OTHER = CACHE.replace('"session": 1', '"session": 2')
 ASKS = '{"event": "cache ask", "session": 1, "required": 9}'
 MADE = '{"event": "pool made", "pool": "p", "initial": 256, "limit": 512, "chunks": 16, "last": 18446744073709551615}'
 ASKED = '{"event": "pool ask", "pool": "p", "user": 1}'
+CLOSED = (
+    '{"event": "pool closed", "pool": "p", "user": 1, "generation": 0, "allocations": 0, "lacked": 0, "refused": 0, '
+    '"in_use": 0}'
+)
+SUBMITTED = '{"event": "pool submit", "pool": "p", "reads": [1, 1], "writes": [], "commands": 1}'
 OPEN = '{"event": "session open", "session": 1, "buffers": ["a", "b"]}'
 BUFFER = '{"event": "buffer made", "session": 1, "buffer": "c", "made": 1}'
 STAGED = '{"event": "weight staged", "session": 1, "weight": "w", "number": 1}'
@@ -245,6 +250,8 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         (CACHE.replace("4,", "0,"), "line 2: token_bytes of 'cache open' has a wrong value"),
         (ASKED, "line 2: 'pool ask' of a pool that was not made"),
         (f"{MADE}\n{START.decode()}{ASKED}", "line 4: 'pool ask' of a pool that was not made"),
+        (f"{MADE}\n{ASKED}\n{CLOSED}\n{CLOSED}", "line 5: 'pool closed' of a pool that is closed"),
+        (f"{MADE}\n{SUBMITTED}", "line 3: reads of 'pool submit' has a wrong value"),
         ('{"event": "set load", "home": 0}', "line 2: 'set load' before 'set opened'"),
         (
             SET.replace("[[0, 0, 0]]", "[[1, 0, 0]]"),
@@ -350,10 +357,11 @@ def test_each_pool_of_a_log_has_a_path_of_its_own() -> None:
         event(2, "pool made", "a", **made), event(3, "pool made", "b", **made), event(4, "pool lack", "b", **huge),
         event(5, "pool ask", "a", user=1), event(6, "pool made", "a", **made), event(7, "pool ask", "a", user=3),
         log.Event(8, "start", {"format": "tmmu-events"}), event(9, "pool made", "a", **made),
-        event(10, "pool closed", "a", generation=0, allocations=0),
+        event(10, "pool ask", "a", user=1),
+        event(11, "pool closed", "a", user=1, generation=0, allocations=0, lacked=0, refused=0, in_use=0),
     ]  # fmt: skip
     found = {path.first: [(line.source, line.action) for line in path.lines] for path in pool_generations.paths(events)}
-    assert found == {2: [(5, "Ask")], 3: [(4, "Lack")], 6: [(7, "Ask")], 9: []}
+    assert found == {2: [(5, "Ask")], 3: [(4, "Lack")], 6: [(7, "Ask")], 9: [(10, "Ask")]}
     paths = {path.first: path for path in pool_generations.paths(events)}
     assert paths[3].lines[0].record == '[action |-> "Lack", bytes |-> 5, isDenied |-> FALSE, lacked |-> 1]'
     assert paths[6].constants["Users"] == "{1, 2, 3}"

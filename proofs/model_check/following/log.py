@@ -193,9 +193,9 @@ EVENTS: dict[str, dict[str, Check]] = {
         "size": _size,
     },
     "pool lack": {"pool": _text, "bytes": _natural, "is_denied": _truth, "lacked": _count},
-    "pool submit": {"pool": _text, "reads": _numbers, "writes": _numbers, "commands": _count},
+    "pool submit": {"pool": _text, "reads": _ascending, "writes": _ascending, "commands": _count},
     "pool complete": {
-        "pool": _text, "reads": _numbers, "writes": _numbers, "is_whole": _truth, "commands": _count,
+        "pool": _text, "reads": _ascending, "writes": _ascending, "is_whole": _truth, "commands": _count,
     },
     "pool lease": {"pool": _text, "tensor": _count, "leases": _count},
     "pool return": {"pool": _text, "tensor": _count, "leases": _count},
@@ -204,7 +204,10 @@ EVENTS: dict[str, dict[str, Check]] = {
     "pool reset": {"pool": _text, "user": _count, "generation": _count},
     "pool in use": {"pool": _text, "user": _count, "in_use": _count},
     "pool exhausted": {"pool": _text, "user": _count, "generation": _count},
-    "pool closed": {"pool": _text, "generation": _count, "allocations": _count},
+    "pool closed": {
+        "pool": _text, "user": _count, "generation": _count, "allocations": _count, "lacked": _count,
+        "refused": _count, "in_use": _count,
+    },
     "store made": {
         **STORE, "tile": _count, "page": _count, "max_region": _size, "memory": _size,
         "factor": lambda value: _numbers(value) and len(value) == 2,
