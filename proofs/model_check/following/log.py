@@ -184,8 +184,8 @@ EVENTS: dict[str, dict[str, Check]] = {
     "cache fail": {"session": _count, "capacity": _count, "reserved": _size, "transient": _size},
     "cache pass": {"session": _count, "number": _count, "first": _count, "count": _count, "capacity": _count},
     "cache passed": {"session": _count, "number": _count},
-    "cache truncate": {"session": _count, "length": _count},
-    "cache close": {"session": _count, "reserved": _size, "transient": _size},
+    "cache truncate": {"session": _count, "written": _count, "length": _count},
+    "cache close": {"session": _count, "written": _count, "reserved": _size, "transient": _size},
     "pool made": {"pool": _text, "initial": _size, "limit": _size, "chunks": _count, "last": _natural},
     "pool take": {"pool": _text, "tensor": _count, "chunk": _count, "offset": _size, "bytes": _size, "used": _size},
     "pool grow": {
