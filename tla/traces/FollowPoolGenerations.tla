@@ -59,8 +59,9 @@ ModuleNext == \/ /\ Len(handles') > Len(handles)
               \/ \E n \in Numbers : Lease(n) \/ Return(n) \/ Refuse(n)
               \/ \E u \in Users : Ask(u) \/ Reset(u) \/ GiveUp(u) \/ Exhaust(u)
 
-(* A pool is closed while nothing is held. *)
-Ends(e) == IsIdle /\ generation = e.generation /\ Len(handles) = e.handles
+(* A pool is closed by a user who asked, while nothing is held, and states what it has counted. *)
+Ends(e) == /\ IsIdle /\ e.user \in asking /\ generation = e.generation /\ Len(handles) = e.handles
+           /\ lacked = e.lacked /\ stale = e.stale /\ inUse = e.inUse
 (* The actions of the module that could be taken now, for some size, handle or user. *)
 Allowed == {a \in {"Take", "Grow", "Lack", "Submit", "Complete", "Fail", "Lease", "Return", "Refuse", "Ask", "Reset",
                    "GiveUp", "Exhaust"} :

@@ -194,7 +194,7 @@ class KvCache:
                 raise ValueError(f"cannot truncate {self.written} tokens to {length}")
             with self._state:
                 if length < self.written:
-                    self._log("cache truncate", length=length)
+                    self._log("cache truncate", written=self.written, length=length)
                 self.written = length
 
     def clear(self) -> None:
@@ -374,7 +374,9 @@ class KvCache:
     def _free_bytes(self, size: int) -> None:
         with self.budget.lock:
             self.budget.free(size)
-            self._log("cache close", reserved=self.budget.reserved, transient=self.budget.transient)
+            self._log(
+                "cache close", written=self.written, reserved=self.budget.reserved, transient=self.budget.transient
+            )
 
     def _log_pass(self, count: int) -> None:
         self._passes += 1

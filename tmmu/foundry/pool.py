@@ -206,7 +206,7 @@ class MemoryPool:
     def hold(self, command: Command, reads: Sequence[PooledTensor] = (), writes: Sequence[PooledTensor] = ()) -> int:
         """Submit a command that needs no arrays, such as a blit; otherwise as `submit`."""
 
-        read, written = ([tensor.number for tensor in group] for group in (reads, writes))
+        read, written = (sorted({tensor.number for tensor in group}) for group in (reads, writes))
 
         def execute() -> None:
             is_whole = False
@@ -247,9 +247,12 @@ class MemoryPool:
 
         Every later access is refused. A second call does nothing.
         """
-        with self._exclusive_when_idle(wait, timeout, is_closing=True):
+        with self._exclusive_when_idle(wait, timeout, is_closing=True) as user:
             if not self._is_closed:
-                self._log("pool closed", generation=self._generation, allocations=self._allocations)
+                self._log(
+                    "pool closed", user=user, generation=self._generation, allocations=self._allocations,
+                    lacked=self._lacked, refused=self._refused, in_use=self._in_use,
+                )  # fmt: skip
             self._is_closed = True
             chunks, self._chunks = self._chunks, []
             self._lock.notify_all()

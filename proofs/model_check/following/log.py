@@ -184,8 +184,8 @@ EVENTS: dict[str, dict[str, Check]] = {
     "cache fail": {"session": _count, "capacity": _count, "reserved": _size, "transient": _size},
     "cache pass": {"session": _count, "number": _count, "first": _count, "count": _count, "capacity": _count},
     "cache passed": {"session": _count, "number": _count},
-    "cache truncate": {"session": _count, "length": _count},
-    "cache close": {"session": _count, "reserved": _size, "transient": _size},
+    "cache truncate": {"session": _count, "written": _count, "length": _count},
+    "cache close": {"session": _count, "written": _count, "reserved": _size, "transient": _size},
     "pool made": {"pool": _text, "initial": _size, "limit": _size, "chunks": _count, "last": _natural},
     "pool take": {"pool": _text, "tensor": _count, "chunk": _count, "offset": _size, "bytes": _size, "used": _size},
     "pool grow": {
@@ -193,9 +193,9 @@ EVENTS: dict[str, dict[str, Check]] = {
         "size": _size,
     },
     "pool lack": {"pool": _text, "bytes": _natural, "is_denied": _truth, "lacked": _count},
-    "pool submit": {"pool": _text, "reads": _numbers, "writes": _numbers, "commands": _count},
+    "pool submit": {"pool": _text, "reads": _ascending, "writes": _ascending, "commands": _count},
     "pool complete": {
-        "pool": _text, "reads": _numbers, "writes": _numbers, "is_whole": _truth, "commands": _count,
+        "pool": _text, "reads": _ascending, "writes": _ascending, "is_whole": _truth, "commands": _count,
     },
     "pool lease": {"pool": _text, "tensor": _count, "leases": _count},
     "pool return": {"pool": _text, "tensor": _count, "leases": _count},
@@ -204,7 +204,10 @@ EVENTS: dict[str, dict[str, Check]] = {
     "pool reset": {"pool": _text, "user": _count, "generation": _count},
     "pool in use": {"pool": _text, "user": _count, "in_use": _count},
     "pool exhausted": {"pool": _text, "user": _count, "generation": _count},
-    "pool closed": {"pool": _text, "generation": _count, "allocations": _count},
+    "pool closed": {
+        "pool": _text, "user": _count, "generation": _count, "allocations": _count, "lacked": _count,
+        "refused": _count, "in_use": _count,
+    },
     "store made": {
         **STORE, "tile": _count, "page": _count, "max_region": _size, "memory": _size,
         "factor": lambda value: _numbers(value) and len(value) == 2,

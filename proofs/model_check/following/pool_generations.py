@@ -29,6 +29,8 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
                 of_pool[label] = []
             elif label not in of_pool:
                 raise WrongLog(event.line, f"{event.kind!r} of a pool that was not made")
+            elif of_pool[label][-1].kind == "pool closed":
+                raise WrongLog(event.line, f"{event.kind!r} of a pool that is closed")
             of_pool[label].append(event)
     yield from map(_path, of_pool.values())
 
@@ -72,7 +74,9 @@ def _path(events: Sequence[Event]) -> Path:
             case "pool exhausted":
                 path.add(line, "Exhaust", user=fields["user"], generation=fields["generation"])
             case "pool closed":
-                path.ends(line, generation=fields["generation"], handles=fields["allocations"])
+                counted = {"lacked": fields["lacked"], "stale": fields["refused"], "inUse": fields["in_use"]}
+                closed = {"user": fields["user"], "generation": fields["generation"]}
+                path.ends(line, **closed, handles=fields["allocations"], **counted)
     path.constants = _constants(made, rest, limit)
     return path
 

@@ -2,8 +2,10 @@
 
 A session and its cache are followed through two modules, and a plan is made by one process and applied by another.
 Here the lines of both are compared: each pass that a session has computed is one pass of its cache, of as many tokens,
-before the session goes on; and a plan that is applied has the hash of the plan that was made with its storages.
-spec: FD9.8, U5.22
+before the session goes on; and a plan that is applied has the hash of the plan that was made with its storages. What
+happens to one plan is followed through three modules, so that the order of its lines is checked here: all memory is
+mapped before the plan is applied, its first commit comes before it is ready, and each later one ends a batch.
+spec: FD9.8, U5.22, U5.28
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ def check_events(events: Sequence[Event]) -> None:
     """Check the events of a log. Raises `WrongLog` at the first line that contradicts another."""
     _check_passes(events)
     _check_plans(events)
+    _check_order(events)
 
 
 def _check_passes(events: Sequence[Event]) -> None:
@@ -85,3 +88,29 @@ def _check_plans(events: Sequence[Event]) -> None:
                 raise WrongLog(event.line, f"the plan has other storages than line {by_hash.line} made it with")
             if by_hash is None and alike:
                 raise WrongLog(event.line, f"plan_hash is not that of the plan that line {alike[0].line} made")
+
+
+BEFORE = {
+    "mapped": ("asked",), "applied": ("asked",), "committed": ("applied", "begun"), "ready": ("committed",),
+    "begun": ("ready",), "step": ("begun",), "replan": ("ready",), "closed": ("ready", "begun"),
+}  # fmt: skip
+"""What must have happened to the plan last, of the events that are named here. A batch that was committed leaves it
+ready."""
+
+
+def _check_order(events: Sequence[Event]) -> None:
+    last, t, stands_by = "", 0, False
+    for event in events:
+        kind = event.kind
+        if last not in BEFORE.get(kind, (last,)):
+            raise WrongLog(event.line, f"{kind!r}, but {f'the last was {last!r}' if last else 'no plan was applied'}")
+        if kind == "ready" and event.fields["t"] != t:
+            raise WrongLog(event.line, f"t is {event.fields['t']}, but {t} was committed")
+        if kind == "committed":
+            last, t = "ready" if last == "begun" else kind, event.fields["t"]
+        elif kind in ("asked", "applied", "ready", "begun"):
+            last = kind
+        elif kind in ("start", "closed", "failed"):
+            last = "ready" if kind == "failed" and stands_by else ""
+        if kind in ("replan", "ready", "start", "closed", "failed"):
+            stands_by = kind == "replan"

@@ -14,6 +14,8 @@ from proofs.model_check.following.lines import Path, format_value
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "Zeroing"
+NO_BATCH, NO_STEP = -2, -1
+"""The last step of a batch, if none is open, and if it has not begun a step."""
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
@@ -71,19 +73,21 @@ def _of_arena(asked: Event, arena: str, rows: list[tuple[Any, ...]], events: Seq
         "death": format_value([row[7] for row in rows]),
         "slot": format_value([slots[row[3]] for row in rows]),
     }
-    loaded, last = False, -1
+    loaded, last = False, NO_BATCH
     for event in events:
         if event.kind == "ready":
             path.add(event.line, "Apply")
         elif event.kind == "begun":
             if not loaded:
                 path.add(event.line, "Load")
-            loaded, last = True, 0
+            loaded, last = True, NO_STEP
             path.add(event.line, "Begin")
         elif event.kind == "step":
-            if (last, event.fields["step"]) != (0, 0):  # a batch begins at step 0
+            if last != NO_STEP:
                 path.add(event.line, "Proceed", step=event.fields["step"])
-                last = event.fields["step"]
+            elif event.fields["step"]:
+                raise WrongLog(event.line, "a batch begins at step 0")
+            last = event.fields["step"]
         elif event.kind == "born":
             storage = event.fields["storage"]
             if storage >= len(asked.fields["storages"]):
@@ -92,7 +96,7 @@ def _of_arena(asked: Event, arena: str, rows: list[tuple[Any, ...]], events: Seq
                 observed = {key: event.fields[key] for key in ("zeroed", "is_zero")}
                 path.add(event.line, "Bear", storage=number[storage], **observed)
                 path.add(event.line, "Write", storage=number[storage])
-        elif event.kind == "committed" and last >= 0:
+        elif event.kind == "committed" and last != NO_BATCH:
             path.add(event.line, "End")
-            last = -1
+            last = NO_BATCH
     return path

@@ -1,7 +1,7 @@
 (** A statement about the runs of a plan holds if and only if it holds of the bare plan. Definitions about the one plan and
     about the other are the same terms after computation, except for those that are inductive. *)
 From Coq Require Import ZArith List Bool.
-From Tmmu Require Import Lists Columns Safe Run Inputs Evidence.
+From Tmmu Require Import Lists Columns Safe Run Inputs Evidence Streams.
 Import ListNotations.
 Open Scope Z_scope.
 
@@ -171,5 +171,15 @@ Proof. induction 1 as [m|m l n k B IH C]; [exact (unchanged p V m) | exact (chan
 Lemma evidence_has_no_say_about_inputs : KeptInputsStay p V <-> KeptInputsStay q V.
 Proof.
   split; intros H m k i x B; [exact (H m k i x (becomes_whole _ _ B)) | exact (H m k i x (becomes_bare _ _ B))].
+Qed.
+
+Variable before : Z -> Z -> Prop.
+Lemma evidence_has_no_say_about_schedules : RunsConcurrentlyAsPrivate V p before <-> RunsConcurrentlyAsPrivate V q before.
+Proof. split; intros H; exact H. Qed.
+Lemma evidence_has_no_say_about_their_progress : ConcurrentProgress V p before <-> ConcurrentProgress V q before.
+Proof.
+  split; intros H R f r s K.
+  - exact (H R f r s (fun n N => kernel_whole R n _ _ (K n N))).
+  - exact (H R f r s (fun n N => kernel_bare R n _ _ (K n N))).
 Qed.
 End Runs.

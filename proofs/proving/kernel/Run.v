@@ -32,7 +32,8 @@ Definition allowed (n : Z) (d : Z -> Z -> Prop) (w : store) : Prop :=
 
 (** The stored bytes are defined from then on. The bytes that an in-place result is stored over are not. A kernel that
     works in place must satisfy only this: it does not load a byte of the operand again after it has stored the result's
-    byte of the same number. It makes no difference to the program whether the result is really over the operand. *)
+    byte of the same number. A plan states an operand only if the result is over it. The leave of an exclusive node must
+    satisfy this of what it takes from a branch, whether or not the two share bytes. *)
 Definition defined_after (d : Z -> Z -> Prop) (w : store) (i x : Z) : Prop :=
   i = result w /\ chosen w x = true \/
   d i x /\ ~ (Replaces p (result w) i /\ i <> result w /\ chosen w x = true).

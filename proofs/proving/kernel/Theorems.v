@@ -338,9 +338,9 @@ Qed.
 
     Programs of a set that is accepted run in turn as in private memory, in which what is kept has its value by its
     name: after any events, a call does in arenas what it does in private memory, and leaves every kept tensor there with
-    the value that it has in private memory. No weight changes. Calls find all bytes of what they find, if each finds
-    only what is initial or what a whole call has left, and every program can have its turn so. With one program, these
-    are the runs of one plan again and again. *)
+    the value that it has in private memory. A weight changes only if the caller writes it. A call finds all bytes of what it
+    finds, if all calls before it are whole, and each finds only what is initial or what an earlier one leaves. Every program
+    has calls after which it can be called so. With one program, these are the runs of one plan again and again. *)
 Theorem accepted_sets_run_as_private s : accepts_set s = true ->
   (forall c, is_program s c ->
      Safe (plan_at s c) /\ forall V, ReadsFindValues V (plan_at s c) /\ Progress V (plan_at s c)) /\
@@ -410,17 +410,30 @@ Proof.
   apply one_stream_runs_as_private; auto.
 Qed.
 
-(** The same of the plan that a file states, if its steps run on these streams. *)
+(** The same of the plan that a file states, if its steps run on these streams. The evidence is no part of it. *)
 Theorem accepted_concurrent_file_runs_as_private f permission evidence statement order :
   accepts_concurrent_file f permission evidence statement order = true ->
-  exists p, stated f permission = Some p /\ let q := with_evidence p evidence in let before := Before (streams_of statement) in
-    bare p = bare q /\ Safe q /\ RaceFree q before /\ ReadsOrdered q before /\
-    (forall V, RunsConcurrentlyAsPrivate V q before) /\ (forall V, ConcurrentProgress V q before).
+  exists p, stated f permission = Some p /\ let before := Before (streams_of statement) in
+    SafeInSomeLives p /\ RaceFree p before /\ ReadsOrdered p before /\
+    (forall V, RunsConcurrentlyAsPrivate V p before) /\
+    (forall V, CallersCanBegin V p) /\ (forall V, ConcurrentProgress V p before).
 Proof.
   unfold accepts_concurrent_file. destruct (stated f permission) as [p|]; [|discriminate]. intros H. exists p.
-  split; [reflexivity|]. apply accepted_streams_checked in H. cbv zeta. split; [reflexivity|].
-  destruct (checked_streams_run_as_private _ _ _ H) as (S & F & R & Ru). destruct (checked_streams_progress _ _ _ H) as (_ & Pr).
-  auto.
+  split; [reflexivity|]. apply accepted_streams_checked in H. cbv zeta.
+  destruct (evidence_has_no_say p (with_evidence p evidence) eq_refl) as (A & _ & _ & B & _).
+  destruct (checked_streams_run_as_private _ _ _ H) as (S & F & O & Ru). destruct (checked_streams_progress _ _ _ H) as (C & Pr).
+  split; [apply A, S|]. split; [exact F|]. split; [exact O|]. split; [intros V; exact (Ru V)|].
+  split; [intros V; apply B, C|]. intros V. apply evidence_has_no_say_about_their_progress.
+  apply (evidence_has_no_say_about_their_progress V (with_evidence p evidence)), Pr.
+Qed.
+
+(** Such a file is accepted for its steps in the order of its rows too, so that the theorems about kept inputs and claims
+    are about it as well. *)
+Theorem accepted_concurrent_file_is_accepted f permission evidence statement order :
+  accepts_concurrent_file f permission evidence statement order = true -> accepts_file f permission evidence = true.
+Proof.
+  unfold accepts_concurrent_file, accepts_file. destruct (stated f permission) as [p|]; [|discriminate]. intros H.
+  apply accepted_streams_checked in H. unfold check_streams in H. facts. reflexivity.
 Qed.
 
 Print Assumptions checked_plans_run_as_private.
@@ -461,3 +474,4 @@ Print Assumptions accepted_concurrent_plans_run_as_private.
 Print Assumptions accepted_concurrent_plans_progress.
 Print Assumptions steps_in_order_are_one_stream.
 Print Assumptions accepted_concurrent_file_runs_as_private.
+Print Assumptions accepted_concurrent_file_is_accepted.

@@ -21,8 +21,8 @@ ORDER = (
     "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Sets", "SetFile", "Shapes", "Claims", "Inputs",
     "ListsProof", "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof",
     "ShapesProof", "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned",
-    "PlannedProof", "PlannedChecked", "Evidence", "EvidenceProof", "SymbolicRunsProof", "SetsProof", "SetFileProof",
-    "Streams", "Races", "StreamsProof", "StreamsProgressProof", "RacesProof", "Embeds", "Theorems", "Examples",
+    "PlannedProof", "PlannedChecked", "Evidence", "Streams", "EvidenceProof", "SymbolicRunsProof", "SetsProof",
+    "SetFileProof", "Races", "StreamsProof", "StreamsProgressProof", "RacesProof", "Embeds", "Theorems", "Examples",
     "StreamExamples", "Table", "FileExamples", "SetExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from proofs.proving.kernel import coq_file, installed
 from proofs.proving.obligations.context import context_of
 from proofs.readers.sharing import decide_permissions
+from proofs.verify import conclusion
 from proofs.verify.command import command
 from tests.support.synthetic import training_plan
 from tests.support.text_models import text_model
@@ -82,6 +83,19 @@ def test_the_theorem_is_stated_of_every_shape_unless_a_view_may_begin_elsewhere(
     text = CliRunner().invoke(command, [str(path), *flags]).output
     assert ("by the Coq kernel at every shape" in text) == every
     assert ("first byte may depend on the shape" in text) != every
+
+
+def test_of_steps_on_streams_the_theorem_is_stated_at_the_planned_sizes_only(tmp_path: Path) -> None:
+    """spec: V6.14"""
+    model = text_model(
+        "dim m 1 64", "tensor x u8 m", "tensor a u8 m", "tensor y u8 m",
+        "node n1 Relu x -> a on 1", "node n2 Relu a -> y on 1",
+    )  # fmt: skip
+    path = saved(plan_memory(model).plan, tmp_path)
+    code, answer = verified(path, "--require", "kernel")
+    assert (code, answer["verdict"], answer["kernel"]["every_shape"]) == (0, "PROVED", False)
+    assert answer["not_looked_at"]["kernel.every_shape"] == conclusion.OVERLAPPED
+    assert "at every shape" not in CliRunner().invoke(command, [str(path)]).output.partition("again: ")[2]
 
 
 @pytest.mark.parametrize(
