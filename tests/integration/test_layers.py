@@ -86,6 +86,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "gguf": ("tmmu.foundry.weights", "tmmu.examples.llama"),
     "tokenizers": ("tmmu.foundry.tokenizer",),
     "jinja2": ("tmmu.foundry.chat",),
+    "numba": ("tmmu.foundry.packed_rows", "tmmu.planner.layouts.compiled"),
     "ggml": ("tmmu.foundry.ggml_kernels", "tmmu.exporters.ggml"),
     "libcachesim": ("tmmu.mnemosyne.hit_rates",),
     "cryptography": ("tmmu.mnemosyne.keys",),

@@ -29,7 +29,7 @@ Scalar = bool | int | float | str
 class Kind:
     """A model: its architecture, keys under that name, tensors of each layer beyond the usual, and factors of RoPE.
 
-    `heads` are those of queries, those of keys and values, and their width.
+    `heads` are those of queries, those of keys and values, and their width; `width` is that of the embedding.
     """
 
     architecture: str
@@ -39,6 +39,7 @@ class Kind:
     tied: bool = False
     layers: int = 3
     heads: tuple[int, int, int] = (4, 2, 16)
+    width: int = 64
 
 
 KINDS = {
@@ -72,7 +73,7 @@ def write_kind(folder: Path, name: str, seed: int = 1) -> Path:
 
 def parts_of(kind: Kind, seed: int = 1) -> Parts:
     """The keys and tensors of a model."""
-    words, d, ff, (heads, shared, wide) = VOCABULARY.vocab, 64, 96, kind.heads
+    words, d, ff, (heads, shared, wide) = VOCABULARY.vocab, kind.width, kind.width * 3 // 2, kind.heads
     rng = np.random.RandomState(seed)  # its numbers are the same in every version of NumPy
 
     def drawn(rows: int, columns: int, variance: float) -> Tensor:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.model_kinds import KINDS, parts_of
 from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import SMALL, TIED, file_of, model_of, session_of, unproved
 from tmmu.cli.session_report import facts
@@ -35,6 +36,7 @@ from tmmu.plans.sections import Plan
 from tmmu.plans.sets import SharedUse
 from tmmu.tasks.language_session import (
     SessionOptions,
+    compile_model,
     open_session,
     plan_session,
     prepare_session,
@@ -118,9 +120,9 @@ def test_drafts_change_the_number_of_passes_and_no_token() -> None:
     assert any(accepted[number, 64] > 5 for number in range(3)), accepted
 
 
-def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
+def operation_peaks(path: Path, options: SessionOptions) -> dict[str, int]:
     """The most bytes that each kind of operation allocates, by Python and by NumPy, for its second row."""
-    session = session_of(model_of(file_of(shape, 1, "f16")), SessionOptions(initial=128, activations=dtype))
+    session = session_of(compile_model(path, options), options)
     session.prefill([1, 2, 3])
     found = {}
     batch = PassBatch(rows=2, first=3, outputs=1)
@@ -139,14 +141,34 @@ def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f32"])
-def test_no_operation_makes_array_data(dtype: str) -> None:
+def llama_of(width: int, file_type: str) -> Path:
+    heads = width // 32
+    return file_of(SeededLlama(f"d{width}", width, 1, heads, heads, width, vocab=width + 256), 1, file_type)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "file_type"), [("f16", "numpy", "f16"), ("f32", "numpy", "f16"), ("f16", "fast", "q8_0")]
+)
+def test_no_operation_makes_array_data(dtype: str, device: str, file_type: str) -> None:
     """A row of the wide model, of any kind, is an array of 1 KiB and more: it would be seen in the peak. spec: FD6.4"""
-    narrow = operation_peaks(SeededLlama("narrow", 64, 1, 2, 2, 64, vocab=260), dtype)
-    wide = operation_peaks(SeededLlama("wide", 512, 1, 8, 8, 512, vocab=600), dtype)
+    options = SessionOptions(initial=128, activations=dtype, device=device)
+    narrow, wide = (operation_peaks(llama_of(width, file_type), options) for width in (64, 512))
     assert len(narrow) == 8
     for kind, peak in wide.items():
         assert peak - narrow[kind] < 512, kind
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "gemma3", "llama-biases", "qwen2"])
+def test_no_operation_of_other_models_makes_array_data(kind: str, tmp_path: Path) -> None:
+    """spec: FD6.4"""
+    found = []
+    for width, heads in ((64, (2, 1, 32)), (512, (16, 8, 32))):
+        path = tmp_path / f"{width}.gguf"
+        path.write_bytes(parts_of(replace(KINDS[kind], width=width, heads=heads)).encoded())
+        found.append(operation_peaks(path, SessionOptions(initial=128)))
+    assert len(found[0]) == 8
+    for name, peak in found[1].items():
+        assert peak - found[0][name] < 512, name
 
 
 def test_a_token_makes_no_buffers_and_objects_of_at_most_64_kib_whatever_the_length() -> None:

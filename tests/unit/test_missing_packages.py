@@ -59,6 +59,7 @@ NEEDED_BY: list[tuple[str, str, str, int]] = [
     ("gguf", "foundry", "tmmu example llama-15m --weights 1 --type q8_0 -o new.gguf", 2),
     ("ggml", "ggml", "tmmu session run m.gguf --prompt-tokens 1,2 --device ggml", 2),
     ("ggml", "ggml", "tmmu session plan m.gguf --device ggml", 2),
+    ("numba", "fast", "tmmu session run m.gguf --prompt-tokens 1,2 --device fast", 2),
     ("tokenizers", "foundry", "tmmu session run m.gguf --prompt once", 2),
     ("tokenizers", "foundry", "tmmu session run m.gguf --prompt-tokens 1 --stop x", 2),
     ("jinja2", "foundry", "tmmu session chat m.gguf", 2),
@@ -88,7 +89,6 @@ NEEDED_BY: list[tuple[str, str, str, int]] = [
 
 NO_COMMAND = {
     "ortools": "a benchmark compares with it",
-    "numba": "without it the same loops are slower",
     "libcachesim": "`hits_by_policy` of the library names it: test_mnemosyne_replacement",
     "cachetools": "a benchmark compares with it",
     "xllamacpp": "tests compare with it",

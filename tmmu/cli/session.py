@@ -62,8 +62,8 @@ session_options = gather_options(
     click.option("--initial", type=click.IntRange(1), default=2048, show_default=True, metavar="TOKENS",
                  help="Tokens that the cache has room for at first."),
     click.option("--strict", is_flag=True, help="Old and new buffers of a growth fit into the budget together."),
-    click.option("--device", type=click.Choice(["numpy", "ggml"]), default="numpy", show_default=True,
-                 help="The kernels: NumPy's, or ggml's in the same planned memory (extra ggml)."),
+    click.option("--device", type=click.Choice(["numpy", "fast", "ggml"]), default="numpy", show_default=True,
+                 help="The kernels: NumPy's, NumPy's with compiled products (extra fast), or ggml's (extra ggml)."),
     click.option("--threads", type=int, metavar="N",
                  help="The threads of ggml, which its plan binds; by default all processors."),
 )  # fmt: skip
@@ -440,3 +440,5 @@ def _require_packages(options: SessionOptions) -> None:
     require_package("gguf", "reading a GGUF file", "foundry")
     if options.device == "ggml":
         require_package("ggml", "the device ggml", "ggml")
+    if options.device == "fast":
+        require_package("numba", "the device fast", "fast")

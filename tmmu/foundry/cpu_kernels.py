@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,21 @@ from numpy.typing import NDArray
 
 from tmmu.foundry.context import BLOCK
 from tmmu.foundry.dequantize import dequantize, scratch_bytes, widen
-from tmmu.foundry.device import Device
+from tmmu.foundry.device import Command, Device
 from tmmu.foundry.forward import Matrix, Operation, PassSize
-from tmmu.foundry.kernels import BufferRegion, DeviceKernels, Kernel, LayerCache, OperationMemory, PassBatch
+from tmmu.foundry.kernels import (
+    BufferRegion,
+    DeviceKernels,
+    DeviceWeight,
+    FormedMatrix,
+    Kernel,
+    LayerCache,
+    OperationMemory,
+    PassBatch,
+)
+from tmmu.foundry.packed_rows import PACKED, PACKED_TYPES, WIDTH, compile_product, pack_rows
 from tmmu.foundry.shapes import LlamaShape
+from tmmu.foundry.weights import BLOCKS
 
 TILE = 256
 """The rows of a weight that are decompressed at a time."""
@@ -38,6 +50,7 @@ HALF, CUBIC = np.array(0.5, np.float32), np.array(0.044715, np.float32)
 ROOT = np.array(math.sqrt(2 / math.pi), np.float32)
 MINUS_INFINITY = np.array(-np.inf, np.float32)
 
+Formed = FormedMatrix | DeviceWeight
 Floats = NDArray[np.float32]
 Array = NDArray[Any]
 
@@ -95,7 +108,7 @@ class Views:
 class CpuOperation:
     """An operation. It takes its scratch when it is made, its other memory from `bind`, and then is a kernel."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         raise NotImplementedError
 
     def bind(self, views: Views) -> None:
@@ -120,14 +133,18 @@ class Product:
     A bias, float32, is added to it, and `limit` limits its size; both are done in float32.
     """
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], limit: float = 0.0) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], limit: float = 0.0) -> None:
         weight = weights[0]
         self.has_bias = len(weights) > 1
         self.limit = np.array(limit, np.float32) if limit else None
         self.type, self.rows, self.columns = weight.type, weight.rows, weight.columns
         self.height = min(TILE, self.rows)
         self.is_stored_so = self.type == "F32"
-        if not self.is_stored_so:
+        self.multiply_packed = compile_product(self.type) if weight.form else None
+        if self.multiply_packed is not None:
+            self.scales: Floats = scratch.take(np.float32, WIDTH)
+            self.part: Floats = scratch.take(np.float32, WIDTH)
+        elif not self.is_stored_so:
             self.tile = scratch.take(np.float32, self.height, self.columns)
             self.extra = scratch.take(np.uint8, scratch_bytes(self.type, self.height, self.columns))
         self.sums: Floats = scratch.take(np.float32, self.height)
@@ -136,6 +153,10 @@ class Product:
         """Take the rows of the weight, and the bias."""
         blocks = views.blocks()
         self.blocks: Array = blocks.view(np.float32) if self.is_stored_so else blocks
+        if self.multiply_packed is not None:
+            count = self.columns // BLOCKS[self.type][0]
+            self.groups = blocks.view(np.int8).reshape(self.rows // WIDTH, count, -1)
+            self.bits = self.scales.view(np.int32)
         if self.has_bias:
             self.bias: Floats = views.blocks(1).view(np.float32)[0]
 
@@ -143,24 +164,34 @@ class Product:
         """Write `operands[r] @ weight.T` to `results[r]` for the first `count` rows."""
         for first in range(0, self.rows, TILE):
             end = min(first + TILE, self.rows)
-            sums, stored = self.sums[: end - first], self.blocks[first:end]
-            tile = stored
-            if not self.is_stored_so:
-                tile = self.tile[: end - first]
-                dequantize(self.type, stored, tile, self.extra)
+            sums = self.sums[: end - first]
+            tile = self._read_tile(first, end)
             for row in range(count):
-                np.dot(tile, operands[row], out=sums)
+                if self.multiply_packed is None:
+                    np.dot(tile, operands[row], out=sums)
+                else:
+                    self.multiply_packed(tile, operands[row], sums, self.bits, self.scales, self.part)
                 if self.has_bias:
                     np.add(sums, self.bias[first:end], out=sums)
                 if self.limit is not None:
                     limit_size(sums, self.limit)
                 np.copyto(results[row, first:end], sums, casting="same_kind")
 
+    def _read_tile(self, first: int, end: int) -> Array:
+        """Return rows of the weight: float32, or as they are stored in groups."""
+        if self.multiply_packed is not None:
+            return self.groups[first // WIDTH : end // WIDTH]
+        if self.is_stored_so:
+            return self.blocks[first:end]
+        tile = self.tile[: end - first]
+        dequantize(self.type, self.blocks[first:end], tile, self.extra)
+        return tile
+
 
 class Embed(CpuOperation):
     """Look up the row of the embedding for each token, and scale it."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.scale = np.array(shape.embedding_scale, np.float32) if shape.embedding_scale != 1 else None
         self.weight = weights[0]
         self.row: Floats = scratch.take(np.float32, 1, self.weight.columns)
@@ -184,7 +215,7 @@ class Embed(CpuOperation):
 class RmsNorm(CpuOperation):
     """Divide each row, or each head of it, by the root of the mean of its squares, and multiply it with the weight."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.weight = weights[0]
         self.width, self.rows = self.weight.columns, size.rows
         self.row: Floats = scratch.take(np.float32, self.width)
@@ -219,7 +250,7 @@ class RmsNorm(CpuOperation):
 class Project(CpuOperation):
     """Multiply rows with a transposed weight."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.product = Product(scratch, weights)
         self.operands: Floats = scratch.take(np.float32, size.rows, self.product.columns)
 
@@ -236,26 +267,28 @@ class Project(CpuOperation):
 
 
 class Rope(CpuOperation):
-    """Rotate pairs of each head by the angle of the position of the row: adjacent elements, or those of the halves."""
+    """Rotate pairs of each head by the angle of the position of the row: adjacent elements, or those of the halves.
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    The first elements of all pairs are copied to one array and the second ones to another: arithmetic on parts of an
+    array that are not consecutive would allocate.
+    """
+
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.pairs, self.rows, self.halves = shape.head_dim // 2, size.rows, shape.kind.halves
-        head = (2, self.pairs) if self.halves else (self.pairs, 2)
         self.cosine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
         self.sine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
-        self.whole: Floats = scratch.take(np.float32, shape.n_heads, *head)
-        self.turned: Floats = scratch.take(np.float32, shape.n_heads, *head)
+        self.elements: Floats = scratch.take(np.float32, 2, shape.n_heads, self.pairs)
+        self.turned: Floats = scratch.take(np.float32, 2, shape.n_heads, self.pairs)
         self.product: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
 
     def bind(self, views: Views) -> None:
         """Take the memory."""
-        self.x = views.read(0, self.rows, -1, *self.whole.shape[1:])
-        self.out = views.written(*self.x.shape)
-        heads = self.x.shape[1]
-        self.row, self.result, self.term = self.whole[:heads], self.turned[:heads], self.product[:heads]
+        pair, axes = ((2, self.pairs), (0, 2, 1, 3)) if self.halves else ((self.pairs, 2), (0, 3, 1, 2))
+        self.x = views.read(0, self.rows, -1, *pair).transpose(axes)
+        self.out = views.written(self.rows, -1, *pair).transpose(axes)
+        heads = self.x.shape[2]
+        self.row, self.result, self.term = self.elements[:, :heads], self.turned[:, :heads], self.product[:heads]
         self.cosine, self.sine = self.cosine[:heads], self.sine[:heads]
-        self.firsts, self.seconds = self._split(self.row)
-        self.first_results, self.second_results = self._split(self.result)
         cache = views.cache()
         self.cosines = views.of(cache.cosines, np.float16, -1, self.pairs)
         self.sines = views.of(cache.sines, np.float16, -1, self.pairs)
@@ -263,23 +296,18 @@ class Rope(CpuOperation):
     def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         cosine, sine, term = self.cosine, self.sine, self.term
+        (first, second), (first_result, second_result) = self.row, self.result
         for r in range(batch.rows):
             np.copyto(cosine, self.cosines[batch.first + r])
             np.copyto(sine, self.sines[batch.first + r])
             np.copyto(self.row, self.x[r])
-            np.multiply(self.firsts, cosine, out=self.first_results)
-            np.multiply(self.seconds, sine, out=term)
-            np.subtract(self.first_results, term, out=self.first_results)
-            np.multiply(self.firsts, sine, out=self.second_results)
-            np.multiply(self.seconds, cosine, out=term)
-            np.add(self.second_results, term, out=self.second_results)
+            np.multiply(first, cosine, out=first_result)
+            np.multiply(second, sine, out=term)
+            np.subtract(first_result, term, out=first_result)
+            np.multiply(first, sine, out=second_result)
+            np.multiply(second, cosine, out=term)
+            np.add(second_result, term, out=second_result)
             np.copyto(self.out[r], self.result, casting="same_kind")
-
-    def _split(self, heads: Floats) -> tuple[Floats, Floats]:
-        """Return views of the first and of the second elements of all pairs, both [heads, pairs]."""
-        if self.halves:
-            return heads[:, 0], heads[:, 1]
-        return heads[:, :, 0], heads[:, :, 1]
 
 
 class Attention(CpuOperation):
@@ -291,7 +319,7 @@ class Attention(CpuOperation):
     head that shares it. In both layouts every product multiplies one block of one head with one row.
     """
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.shared, self.width, self.size = shape.n_kv_heads, shape.head_dim, size
         self.group = shape.n_heads // self.shared
         heads, block = (self.shared, self.group), (BLOCK, self.width)
@@ -367,7 +395,7 @@ class Attention(CpuOperation):
 class Add(CpuOperation):
     """Add two rows. The result may have the address of the first operand."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.width = shape.d_model
         self.left: Floats = scratch.take(np.float32, self.width)
         self.right: Floats = scratch.take(np.float32, self.width)
@@ -388,7 +416,7 @@ class Add(CpuOperation):
 class SwiGlu(CpuOperation):
     """Compute gate / (1 + exp(-gate)) * up."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.width = shape.d_ff
         self.gate: Floats = scratch.take(np.float32, self.width)
         self.up: Floats = scratch.take(np.float32, self.width)
@@ -437,7 +465,7 @@ class GeGlu(SwiGlu):
 class Logits(CpuOperation):
     """Multiply the last rows with the output matrix, in private scratch; then copy the products to the output."""
 
-    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Formed], shape: LlamaShape, size: PassSize) -> None:
         self.product = Product(scratch, weights, shape.logit_limit)
         self.group = min(LOGIT_ROWS, size.output_rows)
         self.operands: Floats = scratch.take(np.float32, self.group, self.product.columns)
@@ -465,10 +493,17 @@ OPERATIONS: dict[str, type[CpuOperation]] = {
 
 
 class CpuKernels(DeviceKernels):
-    """The operations of a forward pass, for a device whose views are NumPy arrays."""
+    """The operations of a forward pass, for a device whose views are NumPy arrays.
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    If `is_fast` is true, products with weights that can be stored in groups of rows are compiled (`packed_rows`). Then
+    it raises MISSING_PACKAGE without numba.
+    """
+
+    def __init__(self, device: Device, *, is_fast: bool = False) -> None:
+        self.device, self.is_fast = device, is_fast
+        if is_fast:
+            for weight_type in PACKED_TYPES:
+                compile_product(weight_type)
 
     def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
         """Return the bytes of scratch of an operation: see `DeviceKernels.workspace`.
@@ -476,8 +511,28 @@ class CpuKernels(DeviceKernels):
         It measures by making the operation.
         """
         scratch = ScratchParts()
-        OPERATIONS[operation.kind](scratch, weights, shape, size)
+        formed = [FormedMatrix(one.type, one.rows, one.columns, self.choose_form(operation, one)) for one in weights]
+        OPERATIONS[operation.kind](scratch, formed, shape, size)
         return scratch.used
+
+    def choose_form(self, operation: Operation, weight: Matrix) -> str:
+        """Return `PACKED` for a product with a weight that has whole groups of rows, if `is_fast`."""
+        is_packed = self.is_fast and operation.kind in ("Project", "Logits") and weight.type in PACKED_TYPES
+        return PACKED if is_packed and weight.rows % WIDTH == 0 else ""
+
+    def group_rows(self, form: str) -> int:
+        """Return the rows that are stored together."""
+        return WIDTH if form else 1
+
+    def store(self, weight: Matrix, form: str, source: BufferRegion, target: BufferRegion) -> Command:
+        """Build the command that stores whole groups of rows: see `DeviceKernels.store`."""
+        elements, size = BLOCKS[weight.type]
+        row = weight.columns // elements * size
+        read, written = (
+            self.device.view(region.buffer, region.offset, np.uint8, (target.size // row, row))
+            for region in (source, target)
+        )
+        return partial(pack_rows, weight.type, read, written)
 
     def bind(self, operation: Operation, bound: OperationMemory, shape: LlamaShape, size: PassSize) -> Kernel:
         """Return the kernel of an operation on its memory: see `DeviceKernels.bind`."""

@@ -53,6 +53,15 @@ class DeviceWeight(NamedTuple):
     form: str = ""
 
 
+class FormedMatrix(NamedTuple):
+    """A weight that is not on the device yet, with the form in which it will be stored."""
+
+    type: WeightType
+    rows: int
+    columns: int
+    form: str
+
+
 class LayerCache(NamedTuple):
     """Keys and values of one layer, float16 [heads, capacity, head_dim], and the tables [capacity, head_dim/2].
 

@@ -38,7 +38,7 @@ from tmmu.runtime.events import EventLog
 ACTIVATIONS = {"f16": "float16", "f32": "float32"}
 """The types of activations, by the words of the option."""
 
-DEVICES = ("numpy", "ggml")
+DEVICES = ("numpy", "fast", "ggml")
 """The devices that run a session."""
 
 MAX_THREADS = 512
@@ -110,13 +110,13 @@ class SessionOptions:
     layout
         "compact" has the heads that keys and values have, "expanded" repeats them for all heads of queries.
     activations
-        "f16" or "f32"; none: the device's own, f16 with numpy and f32 with ggml.
+        "f16" or "f32"; none: the device's own, f16 with numpy and fast, f32 with ggml.
     initial
         Tokens that the cache has room for at first.
     strict
         Whether old and new buffers of a growth must fit into the budget together.
     device
-        "numpy", or "ggml", whose kernels need the package ggml-python.
+        "numpy", "fast", whose products need the package numba, or "ggml", whose kernels need ggml-python.
     threads
         Those of ggml, which its plan binds; none: the processors that the process may use.
     """
@@ -182,10 +182,10 @@ def prepare_session(
 def compile_model(path: str | os.PathLike[str], options: SessionOptions = SessionOptions()) -> CompiledModel:
     """Return a model on the CPU, with the kernels of the device that the options name.
 
-    Raises INVALID_WEIGHTS for a file that cannot be run, MISSING_PACKAGE for ggml if it is not installed.
+    Raises INVALID_WEIGHTS for a file that cannot be run, MISSING_PACKAGE for a device whose package is not installed.
     """
     device = CpuDevice()
-    kernels: DeviceKernels = CpuKernels(device)
+    kernels: DeviceKernels = CpuKernels(device, is_fast=options.device == "fast")
     if options.device == "ggml":
         from tmmu.foundry.ggml_kernels import GgmlKernels
 
