@@ -110,8 +110,8 @@ def page(
     """Write the HTML of the page: for each (name, arena maps, names of steps) its arenas; two plans are side by side.
 
     `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; [] if nothing was proved.
-    Arenas of one name share the axes of bytes and of live bytes, and unless they are of the programs of a set, that of steps. `lanes` are
-    those of each plan, if any has streams.
+    Arenas of one name share the axes of bytes and of live bytes, and unless they are of the programs of a set, that of
+    steps. `lanes` are those of each plan, if any has streams.
     O(storages) time and bytes, up to `MOST` per arena.
     """
     made = Drawing()
