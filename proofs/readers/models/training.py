@@ -47,7 +47,7 @@ def reference_in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgra
 
 
 def delay_seeds(reference: ReferenceProgram) -> ReferenceProgram:
-    """Return a joint graph with an arrival for each seed that a step reads and none changes. O(accesses). spec: M2.16"""
+    """Return a joint graph with an arrival for each seed that is read and not changed. O(accesses). spec: M2.16"""
     read = {name for step in reference.steps for name in step.reads}
     changed = {name for step in reference.steps for name in step.mutates} | reference.late
     seeds = [
