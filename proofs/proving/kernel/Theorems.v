@@ -435,8 +435,8 @@ Print Assumptions accepted_plans_run_as_private.
 Print Assumptions accepted_plans_progress.
 Print Assumptions accepted_plans_run_at_every_shape.
 Print Assumptions accepted_lifetimes_are_safe.
-Print Assumptions accepted_plans_keep_inputs.
 Print Assumptions accepted_plans_let_inputs_arrive.
+Print Assumptions accepted_plans_keep_inputs.
 Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.
 Print Assumptions claimed_footprints_hold.
