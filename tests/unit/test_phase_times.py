@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tmmu.core import phase_times
-from tmmu.core import progress as module
 from tmmu.core.phase_times import MOST, PhaseTime, find_record, load_times, name_phase, save_times
 from tmmu.core.progress import progress
 
@@ -21,7 +20,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir(0o700)
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setattr("sys.argv", ["/usr/bin/tmmu", "plan", "m.onnx"])
-    monkeypatch.setattr(module.sys, "stderr", None)
+    monkeypatch.setattr("sys.stderr", None)
     path = find_record()
     assert path is not None
     return path
@@ -31,7 +30,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which a test sets."""
     found = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: found[0])
+    monkeypatch.setattr("time.monotonic", lambda: found[0])
     return found
 
 
@@ -103,7 +102,7 @@ def test_a_record_that_others_can_write_counts_as_none(record: Path) -> None:
 
 
 def test_a_user_without_a_cache_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phase_times.folders, "cache_folder", lambda: None)
+    monkeypatch.setattr("tmmu.core.folders.cache_folder", lambda: None)
     save_times({"a": PhaseTime(20.0, 0)})
     assert load_times() == {}
 
