@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from proofs.readers.arrivals import find_late_inputs
 from proofs.readers.patterns import Patterns, fits
 from tmmu.core.columns import NONE
 from tmmu.plans.sections import Plan
 
 
 def caller_tensors(plan: Plan) -> frozenset[str]:
-    """Return the names of the tensors that the caller writes before step 0: all that can be donated."""
-    writers = plan.allocation.tensors.writer.tolist()
-    return frozenset(name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE)
+    """Return the names of the tensors that the caller writes, before step 0 or late: all that can be donated."""
+    given = (plan.allocation.tensors.writer == NONE) | find_late_inputs(plan.allocation)
+    return frozenset(
+        name for name, is_given in zip(plan.allocation.tensors.name, given.tolist(), strict=True) if is_given
+    )
 
 
 def donated_names(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:

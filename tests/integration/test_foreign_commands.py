@@ -225,3 +225,32 @@ def test_a_model_is_written_with_a_plan_that_is_proved(
     monkeypatch.setattr(tmmu.exporters.tflite, "pack_buffers", lambda buffers, effort: Packing([0] * len(buffers), 64))
     code, _, err = ran(capsys, "export", "tflite", "m.tflite", "-o", "q")
     assert (code, "CONTRACT_VIOLATION" in err, Path("q").exists()) == (4, True, False)
+
+
+def test_an_export_names_the_file_that_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not the one that it would write. spec: FP6.16"""
+    tensors = [stored(16, "x", signature=[-1]), stored(48, "a"), stored(16, "y")]
+    graph = subgraph(tensors, [node(0, [0], [1]), node(0, [1], [2])], [0], [2])
+    Path("m.tflite").write_bytes(model([graph], None, [3]))
+    code, _, err = ran(capsys, "export", "tflite", "m.tflite", "-o", "p.tflite")
+    assert (code, err.split(":")[:2], Path("p.tflite").exists()) == (4, ["error", " m.tflite"], False)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("net.pt", "tmmu trace torch"), ("net.pth", "tmmu trace torch"), ("net.jit", "tmmu trace torch"),
+        ("net.ckpt", "tmmu trace torch"), ("net.safetensors", "weights"), ("net.h5", "tf2onnx"),
+        ("net.keras", "tf2onnx"), ("net.pb", "tf2onnx"), ("net.gguf", "tmmu session plan"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_framework_names_the_way_to_a_model(
+    capsys: pytest.CaptureFixture[str], name: str, way: str
+) -> None:
+    """spec: C2.9"""
+    Path(name).write_bytes(b"PK\x03\x04 not a model of ours")
+    for command in (("plan", name, "-o", "p.cbor"), ("show", name), ("report", name, "-o", "p.html"), ("run", name)):
+        code, _, err = ran(capsys, *command)
+        assert (code, way in err) == (4, True), command
+    code, _, err = verified(capsys, name)
+    assert (code, way in err) == (4, True)

@@ -170,7 +170,9 @@ def test_streams_are_lanes_of_steps_and_waits(pages: ModuleType, tmp_path: Path)
 def test_the_last_step_has_a_width_in_the_curve_of_live_bytes(pages: ModuleType) -> None:
     """spec: RP1.2"""
     (one, *_) = arena_maps(named("x"))
-    live, (area, *_) = pages._draw_live(one, pages._make_range("steps", 2), pages.colour_storages(one))
+    live, (area, *_) = pages._draw_live(
+        one, pages._make_range("steps", 2), pages._make_range("live", 20), pages.colour_storages(one)
+    )
     assert list(area.data_source.data["x"])[-1] == one.last_step + 1
     assert live.xaxis.ticker.min_interval == 1
 
@@ -331,3 +333,23 @@ def test_what_the_caller_gives_up_is_asked_for_again(tmp_path: Path, capsys: pyt
         code, out, _ = ran(capsys, "report", plan, "-o", page, *donate)
         assert (code, out.splitlines()[1].split()[0]) == (0, word)
     assert ran(capsys, "report", plan, "-o", page, "--donate", "z")[0] == 2
+
+
+def test_a_page_names_the_line_of_source_code_beside_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: RP1.15"""
+    from onnx import TensorProto, helper, save
+
+    from tmmu.onnx.sources import TRACE
+
+    monkeypatch.chdir(tmp_path)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+    node = helper.make_node("Relu", ["x"], ["y"], name="act")
+    node.metadata_props.add(key=TRACE, value='File "/home/me/net.py", line 31, in forward')
+    graph = helper.make_graph([node], "g", values[:1], values[1:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), "m.onnx")
+    assert ran(capsys, "plan", "m.onnx", "-o", "m.cbor")[0] == 0
+    for model, shown in ((("--model", "m.onnx"), True), ((), False)):
+        assert ran(capsys, "report", "m.cbor", *model, "-o", "m.html")[0] == 0
+        assert ("act (net.py:31)" in Path("m.html").read_text()) == shown

@@ -5,7 +5,6 @@ spec: Z1.1, Z1.2, Z1.3, T1.8, A11.1, V1.17
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +14,10 @@ from hypothesis import strategies as st
 
 from proofs.definition.checker.inputs import find_overwritten_inputs
 from proofs.proving.obligations import inputs_kept
-from proofs.proving.obligations.context import context_of
 from proofs.proving.obligations.rows import Unprovable
 from proofs.readers.sharing import decide_permissions
 from tests.support.execution import difference
+from tests.support.kept_inputs import answers
 from tests.support.objections import objections
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
@@ -48,18 +47,6 @@ def overwritten(plan: Plan, donated: frozenset[str]) -> dict[int, set[int]]:
                 and max(spans[w].start, spans[row].start) < min(spans[w].stop, spans[row].stop)
             }  # fmt: skip
     return found
-
-
-def answers(plan: Plan, donated: frozenset[str]) -> set[bool]:
-    """What the rows of the obligation say: each is evaluated in Python, and there are none if the plan lacks it."""
-    context = context_of(plan, decide_permissions(plan, None, donated), donated)
-    macros: dict[str, Callable[..., bool]] = {
-        "stays": lambda birth, death, last: birth == 0 and last <= death,
-        "in_hull": lambda first, size, low, high: low <= first and first + size <= high,
-        "clear_of": lambda first, size, low, high: first + size <= low or high <= first,
-    }
-    rows = (row.strip("()").split() for batch in inputs_kept.rows(context) for row in batch.rows)
-    return {macros[macro](*map(int, numbers)) for macro, *numbers in rows}
 
 
 @given(models(), arenas(), layouts)

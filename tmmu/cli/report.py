@@ -93,7 +93,9 @@ def report(
                 lines = [escape_line(line) for line in verdict_text.lines(judged)]
             except Disagreement as error:
                 raise click.UsageError(escape_line(str(error))) from error
-        drawn, lanes = [(title, maps, step_names(stated.plan))], [find_lanes(stated.plan)]
+        sources = _list_sources(model)
+        named = [f"{name} ({sources[name]})" if name in sources else name for name in step_names(stated.plan)]
+        drawn, lanes = [(title, maps, named)], [find_lanes(stated.plan)]
         if compare is not None:
             other = plan_formats.load_any(compare).plan
             drawn.append((escape_line(os.path.basename(compare)), arena_maps(other), step_names(other)))
@@ -117,6 +119,17 @@ def report(
     canonical.write_atomically(target, data)
     print_lines(f"wrote {target}", *lines[:1])
     return 0
+
+
+def _list_sources(model: str | None) -> dict[str, str]:
+    """Return the lines of source code that made the nodes of an ONNX model; none of another model, or without one."""
+    from tmmu.core import kind
+
+    if model is None or kind.is_ir(model):
+        return {}
+    from tmmu.onnx.sources import list_sources
+
+    return list_sources(model)
 
 
 OF_SETS = ("html", "png", "svg", "pdf", "json", "csv")

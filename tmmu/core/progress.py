@@ -1,7 +1,8 @@
 """Show the progress of a long command on the standard error: a bar on a terminal, a line every half minute in a pipe.
 
 Use `with progress(name) as doing:` and, in it, `doing(phase, done, total)`. A short command shows nothing, and does not
-load the drawing library. Lines that `tmmu.core.output` prints meanwhile appear above the bar. spec: C5.1, C5.2
+load the drawing library. Lines that `tmmu.core.output` prints meanwhile appear above the bar. The time that is left of
+a phase follows from the part that is done; of a phase that cannot count, from the last time. spec: C5.1, C5.2, C5.12
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from tmmu.core import output
+from tmmu.core.phase_times import RECORDED_S, PhaseTime, estimate_seconds, load_times, name_phase, save_times
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -62,12 +64,16 @@ class progress:  # noqa: N801  # it is called as a function
         self._stream: TextIO | None = sys.stderr
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._bar: Progress | None = None
+        self._size: int | None = None
+        self._known: dict[str, PhaseTime] | None = None
+        self._taken: dict[str, PhaseTime] = {}
         on_terminal = output.is_terminal(self._stream)
         self._thread = threading.Thread(target=self._draw if on_terminal else self._print, daemon=True)
 
     def __call__(self, phase: str, done: int = 0, total: int = 0) -> None:
         """Begin a phase, or continue it."""
         if phase != self.phase:
+            self._note_phase()
             self.phase_begun = time.monotonic()
         self.phase, self.done, self.total = phase, done, total
 
@@ -83,6 +89,9 @@ class progress:  # noqa: N801  # it is called as a function
         if self._stream is not None:
             self._thread.join()
             output.ABOVE.remove(self.hide)
+        if kind is None:
+            self._note_phase()
+            save_times(self._taken)
 
     def what(self) -> str:
         """Return the phase, and how much of it is done."""
@@ -93,10 +102,29 @@ class progress:  # noqa: N801  # it is called as a function
         """Return the time passed, and an estimate of the rest of the phase."""
         now = time.monotonic()
         passed = f"{format_duration(now - self.begun)} passed"
-        if not 0 < self.done < self.total:
-            return passed
-        left = (now - self.phase_begun) * (self.total - self.done) / self.done
-        return f"{passed}, about {format_duration(left)} left"
+        if 0 < self.done < self.total:
+            left = (now - self.phase_begun) * (self.total - self.done) / self.done
+            return f"{passed}, about {format_duration(left)} left"
+        if self._known is None:
+            self._known = load_times()
+        whole = None if self.total else estimate_seconds(self._known.get(name_phase(self.phase)), self._measure_file())
+        left = 0.0 if whole is None else whole - (now - self.phase_begun)
+        return f"{passed}, about {format_duration(left)} left, as the last time" if left >= 1 else passed
+
+    def _measure_file(self) -> int:
+        """Return the bytes of the file that the work is on, 0 if it is on something else."""
+        if self._size is None:
+            try:
+                self._size = os.path.getsize(self.name) if os.path.isfile(self.name) else 0
+            except (OSError, ValueError):
+                self._size = 0
+        return self._size
+
+    def _note_phase(self) -> None:
+        """Note how long the phase took that ends now, unless it counted what it did."""
+        seconds = time.monotonic() - self.phase_begun
+        if self.phase and not self.total and seconds >= RECORDED_S:
+            self._taken[name_phase(self.phase)] = PhaseTime(seconds, self._measure_file())
 
     @contextmanager
     def hide(self) -> Iterator[None]:

@@ -104,6 +104,10 @@ class View(NamedTuple):
     strides: tuple[int, ...] | None = None
 
 
+ARRIVAL = "tmmu.inputs", "Arrive"
+"""The operator of a step that reads nothing, and at which the caller writes inputs that arrive late (T1.9)."""
+
+
 class Scratch(NamedTuple):
     """Bytes that a node needs while it runs and that no other node reads."""
 

@@ -2,7 +2,7 @@
 
 Statements are collected first and resolved then, so that they may be in any order if order has no meaning.
 `tmmu.ir.text_writer` writes this format. spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10,
-X3.11
+X3.11, X3.12
 """
 
 from __future__ import annotations
@@ -13,10 +13,24 @@ from dataclasses import replace
 from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Unwieldy, close_shape
 from tmmu.core.dims.text import Shapes
-from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
+from tmmu.core.statements import ARROW, Format, TextLine, format_operator, parse_operator, statements
 from tmmu.core.streams import ORDER_WORDS, WAIT, StreamOrder, StreamReader
-from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, SteppedDim, Tensor, View
+from tmmu.core.vocabulary import (
+    ARRIVAL,
+    MAIN,
+    Bindings,
+    Body,
+    Model,
+    Node,
+    Phase,
+    Role,
+    Scratch,
+    SteppedDim,
+    Tensor,
+    View,
+)
 from tmmu.ir import order
+from tmmu.ir.arrivals import make_arrival
 from tmmu.ir.columns import MAX_RANK
 
 FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
@@ -26,7 +40,7 @@ FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
 """The first line of a text model, and the words that must be quoted if they are names."""
 
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
-MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "at", "view", "strides"))
+MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "at", "view", "strides", "from"))
 OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "opaque", *ORDER_WORDS))
 GRAPH = ("node", "start", "wait", "begin", "arm", "end")
 STATEMENTS = (
@@ -63,6 +77,8 @@ class _Builder:
         self.streams = StreamReader("node")
         self.orders: list[tuple[TextLine, StreamOrder]] = []
         self.marked: dict[str, list[int]] = {"input": [], "output": [], "donated": []}
+        self.late: dict[str, list[int]] = {}  # the inputs that arrive directly before each node
+        self.arrivals: dict[int, list[int]] = {}
 
     def one(self, word: str) -> TextLine | None:
         """Return the only statement that begins with a word, or None."""
@@ -166,6 +182,10 @@ class _Builder:
                 alignment = statement.alignment()
             elif word == "at":
                 fixed = statement.integer("a byte of its arena")
+            elif word == "from":
+                if role is not Role.INPUT:
+                    raise statement.refuse("only an input arrives late", "write input from NODE")
+                self.late.setdefault(statement.name("a node"), []).append(row)
             elif word == "view":
                 view = View(statement.row(self.rows, "tensor"), statement.integer("a byte of the base"), size)
             elif word == "strides":
@@ -198,6 +218,7 @@ class _Builder:
                 if opened and body == opened[-1][2]:
                     raise statement.refuse("the node is in no arm", "write arm NAME before it", 0)
                 self.nodes.append(self.node(statement, body))
+                self.add_arrivals(statement, body)
                 if word == "begin":
                     opened.append((len(self.nodes) - 1, statement, body))
                 continue
@@ -220,11 +241,30 @@ class _Builder:
             statement.end()
         if opened:
             raise opened[-1][1].refuse(f"{self.nodes[opened[-1][0]].name!r} has no end", "write end NAME", 0)
+        for name, (row, *_) in self.late.items():
+            raise self.found["tensor"][row].refuse(f"no line declares the node {name!r}", f"add one: node {name} …")
         self.streams.end()
         for statement, (_, after) in self.orders:
             for name in after:
                 if name not in self.node_rows:
                     raise statement.refuse(f"no line declares the node {name!r}", f"add one: node {name} …")
+
+    def add_arrivals(self, statement: TextLine, body: int) -> None:
+        """Put the arrivals of the inputs that come with the last node before it. spec: X3.12"""
+        node = self.nodes[-1]
+        late = self.late.pop(node.name, [])
+        if late and (body != MAIN or node.stream):
+            what = f"{self.tensors[late[0]].name!r} cannot arrive with it: it is inside of a body or on a stream"
+            raise statement.refuse(what, f"write node NAME {format_operator(*ARRIVAL)} -> INPUTS before it", 0)
+        for t in late:
+            arrival = make_arrival(self.tensors[t].name, t)
+            if arrival.name in self.node_rows:
+                raise statement.refuse(f"node {arrival.name!r} is declared twice", "rename that node", 0)
+            row = self.node_rows[arrival.name] = self.node_rows[node.name]
+            self.node_rows[node.name] = row + 1
+            self.nodes.insert(row, arrival)
+        row = self.node_rows[node.name]
+        self.arrivals[row] = list(range(row - len(late), row))
 
     def take_accesses(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Take `READS -> WRITES`."""
@@ -303,7 +343,11 @@ class _Builder:
         inside: list[list[int]] = [[] for _ in model.bodies]
         for n, node in enumerate(model.nodes):
             inside[node.body].append(n)
-        inside[MAIN] = list(_take_all(stated, self.node_rows, inside[MAIN], "node of the main graph"))
+        arriving = {n for rows in self.arrivals.values() for n in rows}
+        listed = _take_all(
+            stated, self.node_rows, [n for n in inside[MAIN] if n not in arriving], "node of the main graph"
+        )
+        inside[MAIN] = [row for n in listed for row in (*self.arrivals.get(n, ()), n)]
         made = order.arrange_nodes(model, inside)
         for earlier, later in order.find_dependencies(made):
             if earlier >= later:

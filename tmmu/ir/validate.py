@@ -2,7 +2,7 @@
 
 Indices are assumed to be in range (`tmmu.ir.columns` checks a file's). Checked are names, sizes, the writers of
 tensors, the nesting of bodies and the scopes of values, and that views, alias groups and in-place hints can be granted.
-`tmmu.ir.order` checks the order of the nodes. spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6, X3.11
+`tmmu.ir.order` checks the order of the nodes. spec: I1.3, I1.4, I1.5, I1.12, T1.9, T2.5, T2.6, X3.11
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from tmmu.core.columns import attribute_values, rows_with
 from tmmu.core.dims.expressions import Dim, Expression, format_dim
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, MAX_BODY_DEPTH, UINT64_END, Model, Role, Tensor
+from tmmu.core.vocabulary import MAIN, MAX_BODY_DEPTH, UINT64_END, Model, Node, Role, Tensor
+from tmmu.ir.arrivals import is_arrival, list_late_inputs
 from tmmu.ir.program import find_defining_bodies
 
 CALLERS = frozenset({Role.INPUT, Role.PARAMETER, Role.OPTIMIZER})
@@ -176,7 +177,7 @@ def _check_writers(model: Model) -> None:
             "INVALID_IR", f"tensor {twice!r}", "it is an input of two bodies, or two inputs of one", "list it once"
         )
     given = set(listed)
-    written = set(given)
+    written = given - list_late_inputs(model)
     with_bodies = {body.owner for body in model.bodies[1:]}
     for n, node in enumerate(model.nodes):
         if len(node.writes) > 1 and len(set(node.writes)) != len(node.writes):
@@ -191,8 +192,11 @@ def _check_writers(model: Model) -> None:
         if node.mutates and n in with_bodies:
             what = "it has bodies and mutates a tensor"
             raise _bad("INVALID_IR", f"node {node.name!r}", what, "mutate the tensor in a node after it")
+        arrives = is_arrival(node)
+        if arrives:
+            _check_arrival(model, node)
         for t in node.made:
-            if t in written or model.tensors[t].role in CALLERS:
+            if t in written or (model.tensors[t].role in CALLERS and not arrives):
                 raise _bad(
                     "INVALID_IR",
                     f"node {node.name!r}",
@@ -223,6 +227,18 @@ def _check_writers(model: Model) -> None:
             )
     if (twice := _repeated([model.tensors[t].name for t in model.outputs])) is not None:
         raise _bad("INVALID_IR", f"tensor {twice!r}", "it is a graph output twice", "list it once")
+
+
+def _check_arrival(model: Model, node: Node) -> None:
+    """Check that an arrival is in the main graph, reads nothing, and writes inputs of the model only. spec: T1.9"""
+    place = f"node {node.name!r}"
+    if node.reads or node.mutates or node.scratch or not node.writes or node.body != MAIN:
+        what = "an arrival is in the main graph, reads nothing, needs no scratch, and writes inputs"
+        raise _bad("INVALID_IR", place, what, "correct it, or give it another operator")
+    for t in node.writes:
+        if model.tensors[t].role is not Role.INPUT or t not in model.inputs:
+            what = f"it is an arrival, and writes {model.tensors[t].name!r}, which is no input"
+            raise _bad("INVALID_IR", place, what, "declare the tensor as an input")
 
 
 def _check_scopes(model: Model) -> None:

@@ -2,7 +2,7 @@
 
 A tensor is born at the step that writes it and dies at the last step that reads it, both included. Tensors that the
 caller accesses, or that a loop may access again in its next iteration, live longer; each such extension is one
-paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T1.8, T8.3, T8.4, T8.5, M1.1
+paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T1.8, T1.9, T8.3, T8.4, T8.5, M1.1
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tmmu.core.columns import pack_integers
 from tmmu.core.vocabulary import MAIN, Role
+from tmmu.ir.arrivals import list_late_inputs
 from tmmu.ir.program import ModelProgram
 from tmmu.ir.validate import CALLERS
 
@@ -33,17 +34,17 @@ def analyze(program: ModelProgram, mode: str) -> Liveness:
 
     Memory is three integers a tensor. In a program without steps every tensor has the lifetime [0, 0].
     """
-    tensors, steps = program.tensors, program.steps
+    tensors, steps, late = program.tensors, program.steps, list_late_inputs(program.model)
     last = max(0, len(steps) - 1)
     writer, death = pack_integers([NO_STEP], "i") * len(tensors), pack_integers([NO_STEP], "i") * len(tensors)
     for s, (reads, writes) in enumerate(zip(steps.reads, steps.writes, strict=True)):
         for t in writes:
-            if writer[t] == NO_STEP and tensors[t].role not in CALLERS:
+            if writer[t] == NO_STEP and (t in late or tensors[t].role not in CALLERS):
                 writer[t] = s
             death[t] = s
         for t in reads:
             death[t] = s
-    # A tensor is born when written; the caller's are there before step 0.
+    # A tensor is born when written; the caller's are there before step 0, unless they arrive late.
     birth = pack_integers((0 if w == NO_STEP else w for w in writer), "i")
     _extend_over_loops(program, writer, birth, death)
     # The caller reads these after the last step.

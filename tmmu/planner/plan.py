@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, U8, U32, Names, build_column, disable_collector, flatten_rows
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, NodePart, Role
+from tmmu.ir import arrivals
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, build_program
 from tmmu.planner import aliasing, envelope, fixed, liveness
@@ -165,6 +166,7 @@ def prepare_model(
         ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
     if options.streams is not None:
         ordered = assign_streams(ordered, options.streams)
+    ordered = arrivals.delay_seeds(ordered) if mode == "backward" else arrivals.settle_arrivals(ordered)
     if ordered is not model:
         written = ir_columns.to_object(ordered)
     written = _needed_columns(written)

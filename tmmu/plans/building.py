@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tmmu.core.columns import NONE, U32, Names, build_column, flatten_rows, number_values
-from tmmu.core.vocabulary import MAIN, UINT64_END, NodePart, Role, Shares
+from tmmu.core.vocabulary import ARRIVAL, MAIN, UINT64_END, NodePart, Role, Shares
 from tmmu.plans.allocation import Allocation, Arena
 from tmmu.plans.columns import IS_RETURNED, PARTS, ROLES, SHARES, Bodies, Steps, Storages, Tensors
 from tmmu.plans.lifetimes import NO_STEP, Access, BodySpan, Lives, compute_lifetimes
@@ -173,7 +173,8 @@ class AllocationBuilder:
     def allocation(self) -> Allocation:
         """Build the tables. Raises `MisplacedTensor`. O(steps + accesses x depth of loops + tensors). spec: X2.5"""
         tensors, steps, arms = self.tensors, self.steps, self._arms
-        callers = [row.role in CALLERS for row in tensors]
+        late = {t for step in steps if step.op == ARRIVAL for t in step.access.writes}
+        callers = [row.role in CALLERS and t not in late for t, row in enumerate(tensors)]
         kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
         live = compute_lifetimes([step.access for step in steps], arms, callers, kept)
         locations = _locations(tensors)

@@ -3,7 +3,7 @@
 A text states what a person decides: the address of each tensor, its sharing, and the steps. Storages and lifetimes
 follow from these (T1, T2) and are computed here. The result is a plan like any other and goes through the gate.
 `tmmu.plans.text_writer` writes this format; the writer in C is `spec/plan_text.h`.
-spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9, X2.10, X2.11, X2.12, X2.13
+spec: FP10.1 to FP10.4, X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7, X2.9, X2.10, X2.11, X2.12, X2.13, X2.14
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from tmmu.core.columns import NONE, Names
 from tmmu.core.dtypes import TYPES, element_alignment
-from tmmu.core.statements import ARROW, Format, TextLine, parse_operator, statements
+from tmmu.core.statements import ARROW, Format, TextLine, format_operator, parse_operator, statements
 from tmmu.core.streams import ORDER_WORDS, WAIT, StreamOrder, StreamReader, find_rows
-from tmmu.core.vocabulary import MAX_BODY_DEPTH, Role, Shares
+from tmmu.core.vocabulary import ARRIVAL, MAX_BODY_DEPTH, Role, Shares
 from tmmu.plans.allocation import Arena, Buffers
 from tmmu.plans.building import KEPT, AllocationBuilder, MisplacedTensor, StatedTensor, build_storages
 from tmmu.plans.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
@@ -38,7 +38,7 @@ FLAGS = {
 and `kept` inputs once more at the end.
 """
 LINKS = {"view": Shares.VIEW, "inplace": Shares.IN_PLACE, "alias": Shares.ALIAS}
-MARKS = frozenset((*ROLE_WORDS, *FLAGS, *LINKS, "donated", "align", "type"))
+MARKS = frozenset((*ROLE_WORDS, *FLAGS, *LINKS, "donated", "align", "type", "from"))
 CLAIMS = {"slots": "slots", "footprint": "footprint", "peak": "peak_live_bytes"}
 
 
@@ -68,6 +68,7 @@ class _Builder:
         self.rows: dict[str, int] = {}
         self.nodes: set[str] = set()
         self.streams = StreamReader("step")
+        self.late: dict[str, list[int]] = {}  # the inputs that arrive directly before each step
         self.ended: dict[str, int] = {}  # the step at which each node ends
 
     def plan(self) -> Plan | BufferPlan:
@@ -116,6 +117,10 @@ class _Builder:
             if word in ROLE_WORDS:
                 role = statement.role(role, ROLE_WORDS[word])
             flags |= FLAGS.get(word, 0)
+            if word == "from":
+                if role is not Role.INPUT:
+                    raise statement.refuse("only an input arrives late", "write input from STEP")
+                self.late.setdefault(statement.name("a step"), []).append(self.rows[name])
             if word == "align":
                 alignment = statement.alignment()
             elif word == "type":
@@ -177,19 +182,42 @@ class _Builder:
                 if word in ("start", "wait") and begun:
                     raise statement.refuse(f"{word} inside of a body is not supported", "write step", 0)
                 self.nodes.add(name := statement.new(self.nodes, "step"))
+                late = self._add_arrivals(statement, name, bool(begun) or word in ("start", "wait"))
                 order = {"step": self._step, "start": self._start, "wait": self._wait, "begin": self._begin}[word](
                     statement, name
                 )
                 if word == "begin":
                     begun.append(statement)
                 if order.stream:
+                    if late:
+                        what = f"{self.building.tensors[late[0]].name!r} cannot arrive with a step on a stream"
+                        fix = f"write step NAME {format_operator(*ARRIVAL)} -> INPUTS on a stream before it"
+                        raise statement.refuse(what, fix, 0)
                     after = find_rows(statement, order.after, self.ended, self.found["step"])
                     self.building.place_on_stream(order.stream, after)
                 if word != "begin" and not begun:
                     self.ended[name] = len(self.building.steps) - 1
         if begun:
             raise begun[-1].refuse("begin without end", "write end NAME", 0)
+        for name, (row, *_) in self.late.items():
+            raise self.found["tensor"][row].refuse(f"no line declares the step {name!r}", f"add one: step {name} …")
         self.streams.end()
+
+    def _add_arrivals(self, statement: TextLine, name: str, is_apart: bool) -> list[int]:
+        """Add the arrivals of the inputs that come with a step, before it; return these inputs. spec: X2.14"""
+        late = self.late.pop(name, [])
+        if late and is_apart:
+            what = f"{self.building.tensors[late[0]].name!r} cannot arrive inside of a body or on a stream"
+            fix = f"write step NAME {format_operator(*ARRIVAL)} -> INPUTS before it, or name another step"
+            raise statement.refuse(what, fix, 0)
+        for t in late:
+            arrival = f"{self.building.tensors[t].name}.arrival"
+            if arrival in self.nodes:
+                raise statement.refuse(f"step {arrival!r} is declared twice", "rename that step", 0)
+            self.nodes.add(arrival)
+            self.building.step(arrival, ARRIVAL, (), (t,))
+            self.ended[arrival] = len(self.building.steps) - 1
+        return late
 
     def _step(self, statement: TextLine, name: str) -> StreamOrder:
         """Read a step and what it waits for."""

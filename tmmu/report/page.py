@@ -110,8 +110,8 @@ def page(
     """Write the HTML of the page: for each (name, arena maps, names of steps) its arenas; two plans are side by side.
 
     `verdict` are lines of text, the first of which begins with PROVED, REFUTED or UNKNOWN; [] if nothing was proved.
-    Arenas of one name share the axes of bytes and of live bytes, and unless they are of the programs of a set, that of steps. `lanes` are
-    those of each plan, if any has streams.
+    Arenas of one name share the axes of bytes and of live bytes, and unless they are of the programs of a set, that of
+    steps. `lanes` are those of each plan, if any has streams.
     O(storages) time and bytes, up to `MOST` per arena.
     """
     made = Drawing()
@@ -191,7 +191,7 @@ def _draw_arena(
 ) -> LayoutDOM:
     """Draw the map of one arena, with the search above it and the live bytes below it."""
     kept = np.argsort(-np.maximum(1, one.bytes) * (one.death - one.birth + 1), kind="stable")[:MOST]
-    x, y, height = (made.axes.get((one.name, key)) or _make_range(key, end) for key, end in _find_ends(one))
+    x, y, upward = (made.axes.get((one.name, key)) or _make_range(key, end) for key, end in _find_ends(one))
     names = ColumnDataSource({"all": [one.names[k] for k in kept]})
     colourings = colour_storages(one)
     first = colourings[0].key
@@ -237,7 +237,7 @@ def _draw_arena(
     held.visible, held.line_width = False, 2
     plot.add_layout(peak)
     plot.add_layout(held)
-    live, areas = _draw_live(one, x, height, colourings)
+    live, areas = _draw_live(one, x, upward, colourings)
     figures, notes = [plot, live], []
     if lanes is not None:
         figures.append(_draw_lanes(lanes, x, steps, held))

@@ -3,7 +3,8 @@
 An input that the caller does not donate is dead after its last read, and its bytes may then be reused. A plan may keep
 inputs instead: it states that the caller reads them after the last step, or that it keeps them all. Whatever a plan
 states, its verdict says which inputs are overwritten. Parameters and optimizer state are inputs that are always kept.
-spec: Z1.1, Z1.2, Z1.3
+Of an input that arrives late, only writes after its arrival count: before that, its bytes are free.
+spec: T1.9, Z1.1, Z1.2, Z1.3
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.definition.violations import Obligation, Violation
+from proofs.readers.arrivals import find_late_inputs
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import UINT64_END, Role
+from tmmu.plans.allocation import Allocation
 from tmmu.plans.columns import IS_OUTPUT, IS_RETURNED, ROLES
 from tmmu.plans.sections import Plan
 
@@ -42,7 +45,8 @@ def find_overwritten_inputs(plan: Plan, views: Collection[int], donated: Collect
     O(n log n) for n tensors and writes.
     """
     t, arena_of = plan.allocation.tensors, plan.allocation.storages.arena
-    inputs = np.flatnonzero((t.writer == NONE) & np.isin(t.role, CALLERS) & (t.bytes > 0))
+    late = find_late_inputs(plan.allocation)
+    inputs = np.flatnonzero((((t.writer == NONE) & np.isin(t.role, CALLERS)) | late) & (t.bytes > 0))
     if donated:
         names = t.name.list()
         inputs = np.array([row for row in inputs.tolist() if names[row] not in donated], np.int64)
@@ -50,6 +54,7 @@ def find_overwritten_inputs(plan: Plan, views: Collection[int], donated: Collect
     written[plan.allocation.steps.writes] = True
     written[list(views)] = False
     written &= t.bytes > 0
+    every, inputs = inputs, inputs[~late[inputs]]
     held = arena_of[t.storage[inputs]]
     among = np.zeros(len(plan.allocation.arenas), np.bool_)
     among[held] = True
@@ -63,7 +68,22 @@ def find_overwritten_inputs(plan: Plan, views: Collection[int], donated: Collect
     for a in np.flatnonzero(among).tolist():
         first, last = np.searchsorted(arenas, [a, a + 1])
         overwritten |= _overlapping(inputs[held == a], writes[first:last], start, end)
-    return InputFate(tuple(inputs.tolist()), dict(sorted(overwritten.items())))
+    for row in every[late[every]].tolist():
+        after = find_writes_after(plan.allocation, row, views)
+        overwritten |= _overlapping(np.array([row]), after[np.argsort(start[after], kind="stable")], start, end)
+    return InputFate(tuple(every.tolist()), dict(sorted(overwritten.items())))
+
+
+def find_writes_after(allocation: Allocation, row: int, views: Collection[int]) -> Rows:
+    """Return the tensors with bytes that steps write after a late input has arrived, in its arena. O(writes).
+
+    `views` are tensors that are written by no bytes.
+    """
+    t, steps, arena_of = allocation.tensors, allocation.steps, allocation.storages.arena
+    written = np.zeros(len(t), np.bool_)
+    written[steps.writes[int(steps.writes_at[int(t.writer[row]) + 1]) :]] = True
+    written[list(views)] = False
+    return np.flatnonzero(written & (t.bytes > 0) & (arena_of[t.storage] == arena_of[t.storage[row]]))
 
 
 def _overlapping(inputs: Rows, writes: Rows, start: NDArray[Any], end: NDArray[Any]) -> dict[int, int]:

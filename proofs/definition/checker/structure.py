@@ -3,7 +3,7 @@
 The checker runs the steps one after the other, as a list. This module checks that the list is a program. The plan's
 `writer` is the step that writes a tensor, and the caller writes what no step writes. The bodies of a node are between
 its enter and its leave. A value leaves a body only through the leave of the node that owns it.
-spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, X4.1, X4.2, X4.3, X4.4, I1.9, A1.2, V2.3
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, X4.1, X4.2, X4.3, X4.4, I1.9, A1.2, V1.18, V2.3
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from proofs.definition.checker.layouts import by_slots
 from proofs.definition.checker.program import CALLER, Column, PlacedStorages, Program, exact
 from proofs.definition.violations import Obligation, Violation
 from proofs.readers.arms import find_declared_exclusive
+from proofs.readers.arrivals import find_late_inputs, find_wrong_arrivals
 from proofs.readers.operators import iterates, qualify_name
 from tmmu.core.columns import NONE, find_distinct
 from tmmu.core.vocabulary import MAIN, NodePart, Role
@@ -41,6 +42,7 @@ class SlotColumns(NamedTuple):
 def violations(plan: Plan, run: Program) -> Iterator[Violation]:
     """Yield every violation of the structure of steps, bodies and slots. O(plan x depth of bodies)."""
     yield from check_writers(plan, run)
+    yield from check_arrivals(plan, run)
     yield from check_nesting(plan, run)
     yield from check_copies(plan, run)
     yield from check_must_not_alias(run)
@@ -73,7 +75,8 @@ def _misnested(run: Program, step: int, text: str) -> Violation:
 def check_writers(plan: Plan, run: Program) -> Iterator[Violation]:
     """Check that each tensor's writer is the first step that lists it.
 
-    The caller's tensors must have the roles that the caller writes, and be born at step 0.
+    The caller's tensors must have the roles that the caller writes, and be born at step 0. Inputs that arrive late are
+    written by an arrival, as other tensors are by their steps.
     """
     steps, tensors, nowhere = plan.allocation.steps, plan.allocation.tensors, len(plan.allocation.steps)
     made = steps.writes.astype(np.int64)
@@ -102,7 +105,8 @@ def check_writers(plan: Plan, run: Program) -> Iterator[Violation]:
     given = np.isin(tensors.role, CALLERS)
     is_input = tensors.flags & IS_INPUT != 0
     by_another, unwritten = ~of_caller & (first != stated), of_caller & ~given
-    overwritten, late = ~of_caller & (given | is_input), of_caller & (tensors.birth != 0)
+    overwritten = ~of_caller & (given | is_input) & ~find_late_inputs(plan.allocation)
+    late = of_caller & (tensors.birth != 0)
     for i in np.flatnonzero(by_another | unwritten | overwritten | late).tolist():
         name, writer = (tensor := run.tensors[i]).name, tensor.writer
         if by_another[i]:
@@ -119,6 +123,14 @@ def check_writers(plan: Plan, run: Program) -> Iterator[Violation]:
         if late[i]:
             text = f"{name} is written by the caller before step 0, but born at step {tensor.birth}"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), 0)
+
+
+def check_arrivals(plan: Plan, run: Program) -> Iterator[Violation]:
+    """Check that arrivals are in the main graph, read and change nothing, and write late inputs only. spec: V1.18"""
+    for n, t, what in find_wrong_arrivals(plan.allocation):
+        names = () if t is None else (run.tensors[t].name,)
+        text = f"{run.at(n)} is an arrival, at which the caller writes inputs, but it {' '.join((what, *names))}"
+        yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, names, n)
 
 
 def check_nesting(plan: Plan, run: Program) -> Iterator[Violation]:

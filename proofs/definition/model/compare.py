@@ -16,6 +16,7 @@ from proofs.definition.model.compare_tensors import tensor_differences
 from proofs.definition.model.difference import Pairing, difference, pair_steps
 from proofs.definition.violations import Violation
 from proofs.readers.models.reference import ReferenceProgram
+from proofs.readers.models.training import delay_seeds
 from tmmu.core.bindings import describe_runtime
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
@@ -48,6 +49,8 @@ def differences(
     -----
     O(steps + accesses + tensors), a few dictionary look-ups each.
     """
+    if mode == "backward" and not plan.allocation.streams:
+        reference = delay_seeds(reference)
     pairs = pair_steps(plan, reference)
     yield from _bindings(plan, reference)
     yield from _sizes(reference, pairs)
@@ -156,9 +159,9 @@ def _sizes(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
 
 def _donations(plan: Plan, reference: ReferenceProgram, donated: frozenset[str], pairs: Pairing) -> Iterator[Violation]:
     """Check that donated tensors are the caller's, whether the user or the plan declares them."""
-    stated = () if plan.provenance is None else plan.provenance.bindings.donated
+    stated, late = () if plan.provenance is None else plan.provenance.bindings.donated, reference.late
     for name in sorted({*donated, *stated}):
-        if name not in reference.roles or name in pairs.writers:
+        if name not in reference.roles or (name in pairs.writers and name not in late):
             yield difference("donated", "", (name,), None, "donated by the caller", "not the caller's to donate")
 
 
@@ -169,11 +172,11 @@ def _returned(plan: Plan, reference: ReferenceProgram, mode: str, pairs: Pairing
     A plan may keep inputs, about which a model states nothing.
     """
     read = {*reference.outputs, *(reference.saved if mode == "forward" else ())}
-    kept = (Role.PARAMETER, Role.OPTIMIZER)
+    kept, late = (Role.PARAMETER, Role.OPTIMIZER), reference.late
     flags = (plan.allocation.tensors.flags & IS_RETURNED != 0).tolist()
     for name, stated in zip(plan.allocation.tensors.name, flags, strict=True):
         role = reference.roles.get(name)
-        if role is Role.INPUT and stated and name not in pairs.writers:
+        if role is Role.INPUT and stated and (name not in pairs.writers or name in late):
             continue
         if role is not None and role not in kept and stated != (name in read):
             yield difference("returned", "", (name,), None, *_presence(stated, "read by the caller at the end"))

@@ -1,7 +1,7 @@
 (** The theorems: the consequences of the program's acceptance of a plan. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns Check Safe Run Shapes Claims ListsProof Placement Accesses Soundness RunProof
-  ProgressProof ShapesProof ClaimsProof Inputs InputsProof Scan ScanProof Symbolic SymbolicProof Planned
+  ProgressProof ShapesProof ClaimsProof Inputs InputsProof Arrivals ArrivalsProof Scan ScanProof Symbolic SymbolicProof Planned
   PlannedProof PlannedChecked Cbor PlanFile CborProof Evidence EvidenceProof SymbolicRunsProof Sets SetsProof SetFile
   SetFileProof Streams StreamsProof StreamsProgressProof Races RacesProof Embeds.
 Open Scope Z_scope.
@@ -44,6 +44,12 @@ Proof. unfold plan_of, memory_of. destruct (memory_and_end word). reflexivity. Q
 (** Lifetimes without accesses that are accepted do not overlap when they must not; nothing follows about runs. *)
 Theorem accepted_lifetimes_are_safe word : accepts_lifetimes word = true -> SafeMemory (memory_of word).
 Proof. unfold accepts_lifetimes. intros H. facts. apply lifetimes_sound. assumption. Qed.
+
+(** An input may arrive late, at a step of an accepted plan that writes it: whatever the caller writes there, the program
+    keeps to its law, and does in arenas what it does with private memory. *)
+Theorem accepted_plans_let_inputs_arrive word : accepts word = true ->
+  forall V, InputsMayArrive V (plan_of word) /\ RunsAsPrivate V (plan_of word).
+Proof. intros H V. split; [apply inputs_may_arrive | apply (accepted_plans_run_as_private word H)]. Qed.
 
 Lemma memory_checked word : accepts word = true \/ accepts_lifetimes word = true -> memory_ok (memory_of word) = true.
 Proof.
@@ -442,6 +448,7 @@ Print Assumptions accepted_plans_run_as_private.
 Print Assumptions accepted_plans_progress.
 Print Assumptions accepted_plans_run_at_every_shape.
 Print Assumptions accepted_lifetimes_are_safe.
+Print Assumptions accepted_plans_let_inputs_arrive.
 Print Assumptions accepted_plans_keep_inputs.
 Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.

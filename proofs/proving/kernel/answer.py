@@ -14,6 +14,7 @@ from proofs.proving.kernel.program import KernelAnswer, PlanFile
 from proofs.proving.kernel.stated_streams import state_streams
 from proofs.proving.kernel.streams import StepStreams
 from proofs.proving.obligations.context import Context, StorageContext
+from proofs.readers.arrivals import find_late_inputs
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
@@ -63,7 +64,9 @@ def kernel_answer(
         answer = KernelAnswer(failure="its claims are about other arenas")
     reason = answer.part or answer.failure
     if answer.accepted:
-        found["inputs_kept"] = answer.inputs is True
+        # Its sentence is about inputs that the caller writes before step 0.
+        late = isinstance(context, Context) and find_late_inputs(context.plan.allocation).any()
+        found["inputs_kept"] = answer.inputs is True and not late
         if answer.symbolic:
             found["symbolic"] = True
         for what in PER_ARENA:

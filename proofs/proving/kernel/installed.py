@@ -20,10 +20,10 @@ SOURCES = Path(__file__).parent
 ORDER = (
     "Lists", "Columns", "Check", "Cbor", "PlanFile", "Safe", "Run", "Sets", "SetFile", "Shapes", "Claims", "Inputs",
     "ListsProof", "CborProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof", "ProgressProof",
-    "ShapesProof", "ClaimsProof", "InputsProof", "Scan", "ScanProof", "Symbolic", "SymbolicProof", "Planned",
-    "PlannedProof", "PlannedChecked", "Evidence", "Streams", "EvidenceProof", "SymbolicRunsProof", "SetsProof",
-    "SetFileProof", "Races", "StreamsProof", "StreamsProgressProof", "RacesProof", "Embeds", "Theorems", "Examples",
-    "StreamExamples", "Table", "FileExamples", "SetExamples",
+    "ShapesProof", "ClaimsProof", "InputsProof", "Arrivals", "ArrivalsProof", "Scan", "ScanProof", "Symbolic",
+    "SymbolicProof", "Planned", "PlannedProof", "PlannedChecked", "Evidence", "Streams", "EvidenceProof",
+    "SymbolicRunsProof", "SetsProof", "SetFileProof", "Races", "StreamsProof", "StreamsProgressProof", "RacesProof",
+    "Embeds", "Theorems", "Examples", "StreamExamples", "Table", "FileExamples", "SetExamples",
 )  # fmt: skip
 """The files of the theory, each after those that it needs."""
 OF_PROGRAM = ("Extract.v", "sha256.ml", "main.ml")

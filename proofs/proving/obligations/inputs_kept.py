@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from proofs.definition.checker.inputs import find_writes_after
 from proofs.proving.lemmas.plan import hulls
 from proofs.proving.obligations.context import CALLER, Context
 from proofs.proving.obligations.lifetimes_cover_accesses import GIVEN
@@ -24,12 +25,13 @@ from proofs.proving.obligations.rows import (
     call_for_each_distinct_row,
     call_for_each_row,
 )
+from proofs.readers.arrivals import find_late_inputs
 from tmmu.core.columns import find_distinct
 
 SENTENCE = "Each input that is not donated holds the caller's bytes after the last step."
 LEMMAS: tuple[str, ...] = ("what_is_clear_of_a_hull_is_clear_of_its_parts",)
 DEFINITIONS = f"""{hulls.HULLS}
-(define-fun stays ((birth Int) (death Int) (last Int)) Bool (and (= 0 birth) (<= last death)))
+(define-fun stays ((birth Int) (given Int) (death Int) (last Int)) Bool (and (= given birth) (<= last death)))
 """
 MANY = 1 << 18
 """The most rows about writes and hulls; a plan with more keeps its inputs in so many places that it should say so."""
@@ -38,11 +40,15 @@ MANY = 1 << 18
 def rows(context: Context) -> Iterator[Batch]:
     """Yield a row for each kept input, and for the others one for each hull and each distinct place of a write."""
     t = context.plan.allocation.tensors
-    inputs = (context.writer == CALLER) & np.isin(t.role, GIVEN) & (t.bytes > 0) & ~context.donated
+    late = find_late_inputs(context.plan.allocation)
+    inputs = (((context.writer == CALLER) & np.isin(t.role, GIVEN)) | late) & (t.bytes > 0) & ~context.donated
     kept = np.flatnonzero(inputs & context.returned)
     last = np.full(len(kept), context.last)
-    yield from call_for_each_distinct_row("stays", [t.birth[kept], t.death[kept], last], _place(kept))
-    others = np.flatnonzero(inputs & ~context.returned)
+    given = np.where(late, context.writer, 0)[kept]
+    yield from call_for_each_distinct_row("stays", [t.birth[kept], given, t.death[kept], last], _place(kept))
+    for row in np.flatnonzero(inputs & late & ~context.returned).tolist():
+        yield from _clear_after_arrival(context, row)
+    others = np.flatnonzero(inputs & ~late & ~context.returned)
     if not len(others):
         return
     written = np.zeros(len(t), np.bool_)
@@ -67,6 +73,17 @@ def rows(context: Context) -> Iterator[Batch]:
             hull = [np.full(len(beside), bound, np.uint64) for bound in (first, end)]
             columns = [address[beside], t.bytes[beside], *hull]
             yield from call_for_each_distinct_row("clear_of", columns, _place(beside))
+
+
+def _clear_after_arrival(context: Context, row: int) -> Iterator[Batch]:
+    """Yield a row for each place of a write after a late input has arrived: it is clear of the input's bytes."""
+    allocation = context.plan.allocation
+    t, address = allocation.tensors, allocation.addresses()
+    after = find_writes_after(allocation, row, context.permissions.views)
+    first, end = int(address[row]), int(address[row]) + int(t.bytes[row])
+    if not ((address[after] < end) & (address[after] + t.bytes[after] > first)).any():
+        hull = [np.full(len(after), bound, np.uint64) for bound in (first, end)]
+        yield from call_for_each_distinct_row("clear_of", [address[after], t.bytes[after], *hull], _place(after))
 
 
 def _find_hulls(

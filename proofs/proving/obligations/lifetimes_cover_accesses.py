@@ -6,7 +6,7 @@ born at its one write, one row asks both. The operands, captures and results of 
 because any iteration may access them. The stated writer of a tensor is the step that writes it, and the caller writes
 what no step writes.
 spec: V1.4, V1.7, V2.3, T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1,
-I1.10
+I1.10, V1.18
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from proofs.proving.lemmas.plan import merged
 from proofs.proving.obligations.arms import Accesses, Mask, Rows
 from proofs.proving.obligations.context import CALLER, Context, Loop, span
 from proofs.proving.obligations.rows import Batch, Place, call_for_each_row, false_rows
+from proofs.readers.arrivals import find_late_inputs, find_wrong_arrivals
 from tmmu.core.columns import are_among, find_distinct
 from tmmu.core.vocabulary import Role
 from tmmu.plans.columns import IS_INPUT, ROLES
@@ -107,10 +108,16 @@ def _written(context: Context, others: Mask) -> Iterator[Batch]:
 
 
 def _caller(context: Context) -> Iterator[Batch]:
-    """Show that only the caller writes its tensors, before step 0, and that returned tensors live to the end."""
+    """Show that only the caller writes its tensors, before step 0, and that returned tensors live to the end.
+
+    Inputs that arrive late are written by steps of the plan, arrivals, which do nothing else.
+    """
     t = context.plan.allocation.tensors
     caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
-    caller_owned = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
+    late = find_late_inputs(context.plan.allocation)
+    wrong = [Place(() if t is None else (t,), step=n) for n, t, _ in find_wrong_arrivals(context.plan.allocation)]
+    yield from false_rows(*wrong)
+    caller_owned = np.flatnonzero((caller | role | (t.flags & IS_INPUT != 0)) & ~late)
     entitled = (caller & role)[caller_owned].astype(np.uint8)
     yield from call_for_each_row(
         "given", [t.birth[caller_owned], entitled], lambda i: Place((int(caller_owned[i]),), step=0)

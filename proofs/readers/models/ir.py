@@ -30,7 +30,7 @@ from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.streams import StreamOrder
-from tmmu.core.vocabulary import MAIN, Model, Node, NodePart, Phase, Role, Tensor, View
+from tmmu.core.vocabulary import ARRIVAL, MAIN, Model, Node, NodePart, Phase, Role, Tensor, View
 
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
@@ -84,7 +84,8 @@ class _Reading:
             self.owned.setdefault(body.owner, []).append(index)
         self.to_come = {row for node in model.nodes for row in node.made}
         self.to_come.update(row for _, body in inner_bodies(model) for row in body.inputs)
-        self.inputs = frozenset(model.inputs)
+        late = (row for node in model.nodes if (node.domain, node.op) == ARRIVAL for row in node.writes)
+        self.inputs = frozenset(model.inputs).difference(late)  # those that the caller writes before step 0
         self.home: dict[int, int] = {}
         self.formal: set[int] = set()
         self.inside: list[list[int]] = [[] for _ in model.bodies]

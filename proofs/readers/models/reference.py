@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tmmu.core.dims.expressions import Dim
 from tmmu.core.dtypes import BITS
 from tmmu.core.streams import StreamOrder
-from tmmu.core.vocabulary import Bindings, NodePart, Phase, Role
+from tmmu.core.vocabulary import ARRIVAL, Bindings, NodePart, Phase, Role
 
 
 class ReferenceStep(NamedTuple):
@@ -103,6 +103,11 @@ class ReferenceProgram:
     has_attributes: bool = True
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None
+
+    @property
+    def late(self) -> frozenset[str]:
+        """The inputs that arrive late: an arrival of the model writes them. O(steps)."""
+        return frozenset(name for step in self.steps if (step.domain, step.op) == ARRIVAL for name in step.writes)
 
     def width(self, name: str) -> tuple[Dim, int]:
         """Return the bytes of a tensor and the bits of an element.

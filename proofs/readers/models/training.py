@@ -23,7 +23,7 @@ from proofs.readers.operators import (
 )
 from proofs.readers.operators.gradients import Uses
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import NodePart, Phase, Role
+from tmmu.core.vocabulary import ARRIVAL, NodePart, Phase, Role
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
@@ -44,6 +44,22 @@ def reference_in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgra
         _refuse_changes(both)
         return _forward_half(replace(both, saved=reference.saved | saved_for_backward(both)))
     return reference if own or not reference.steps else build_joint_graph(reference)
+
+
+def delay_seeds(reference: ReferenceProgram) -> ReferenceProgram:
+    """Return a joint graph with an arrival for each seed that is read and not changed. O(accesses). spec: M2.16"""
+    read = {name for step in reference.steps for name in step.reads}
+    changed = {name for step in reference.steps for name in step.mutates} | reference.late
+    seeds = [
+        name
+        for name in reference.inputs
+        if name.endswith(".seed") and reference.roles[name] is Role.INPUT and name in read and name not in changed
+    ]
+    if not seeds or reference.streams:
+        return reference
+    arrivals = [ReferenceStep(f"{name}.arrival", *ARRIVAL, NodePart.WHOLE, "", (), (name,)) for name in seeds]
+    phases = {**reference.phases, **{step.node: Phase.BACKWARD for step in arrivals}}
+    return replace(reference, steps=[*arrivals, *reference.steps], phases=phases)
 
 
 def saved_for_backward(both: ReferenceProgram) -> frozenset[str]:
