@@ -129,7 +129,10 @@ HloLiveRange (max 4):
     main.1 (100.0%, total: 4 bytes, current: 0 bytes, remaining: 4 bytes)
 """
     assert hlo.flat(text, assigned + lists).plan == hlo.flat(text, assigned).plan
+    large = lists.replace("usage: 4 bytes", "usage: 144 000 004 bytes").replace("total: 4 bytes", "total: 3 072 bytes")
+    assert hlo.flat(text, assigned + large).plan == hlo.flat(text, assigned).plan
     refusal(text, f"{assigned}{lists}    q = p\n")
+    refusal(text, assigned + lists.replace("usage: 4 bytes", "usage: 4 0 bytes"))
 
 
 def test_each_allocation_is_an_arena_named_with_its_memory_space() -> None:

@@ -184,8 +184,8 @@ def test_long_straight_programs_and_deep_control_flow_are_both_drawn() -> None:
     assert sum(len(program.steps) < 6 for program in programs) >= 5
 
 
-def share_alive(program: p.Program) -> float:
-    """Return the largest share of a program's values that are alive at once."""
+def share_live(program: p.Program) -> float:
+    """Return the largest share of a program's values that are live at once."""
     end, values = len(program.steps), program.values()
     born = dict.fromkeys((value.id for value in program.inputs), 0)
     last = dict(born)
@@ -198,7 +198,7 @@ def share_alive(program: p.Program) -> float:
 
 def test_wide_programs_and_chains_are_both_drawn() -> None:
     drawn = (p.generate(random.Random(seed), p.FEATURES - p.CONTROL, (60,)) for seed in range(40))
-    shares = [share_alive(program) for program in drawn]
+    shares = [share_live(program) for program in drawn]
     assert sum(share < 0.15 for share in shares) >= 5
     assert sum(share > 0.3 for share in shares) >= 5
 

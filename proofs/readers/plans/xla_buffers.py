@@ -34,14 +34,16 @@ VALUE = re.compile(
 KEPT = ("parameter", "constant", "maybe-live-out")
 """Properties of allocations that outlive the module."""
 TOTAL = re.compile(r"Total bytes used: \d+ \([\d.]+\w*\)", re.ASCII)
+GROUPED = r"\d+(?: \d{3})*"
+"""A number with a blank between thousands, as the breakdown of the peak has them."""
 REPEATED = re.compile(
     r"Used values:|<\d+ [\w.\-]+(?:\{[\d,]*\})?(?: \(\w+\))? @\d+>| positions:| uses:"
     r"|  [\w.\-]+(?: \{[\d,]*\})?|  [\w.\-]+, operand \d+(?: \{[\d,]*\})?| from instruction: .*"
     r"|HloLiveRange \(max \d+\):|  InstructionSequence:|    \d+:[\w.\-]+|  BufferLiveRange:"
     r"|    [\w.\-]+(?:\{[\d,]*\})?:\d+-\d+|  Live ranges at \d+ \(peak\):"
     r"|    [\w.\-]+(?:\{[\d,]*\})?: \d+ bytes(?: \(cumulative: \d+ bytes\))?"
-    r"|  Stack trace breakdown for peak usage: \d+ bytes"
-    r"|    .* \([\d.]+%, total: \d+ bytes, current: \d+ bytes, remaining: \d+ bytes\)",
+    rf"|  Stack trace breakdown for peak usage: {GROUPED} bytes"
+    rf"|    .* \([\d.]+%, total: {GROUPED} bytes, current: {GROUPED} bytes, remaining: {GROUPED} bytes\)",
     re.ASCII,
 )
 """The lines after the total, of versions that list each value with its uses and its live range. They repeat the

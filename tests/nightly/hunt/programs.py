@@ -280,8 +280,8 @@ a planner's bookkeeping of aliases shows after dozens of steps, one in its contr
 SHARES = (0.3, 1.0, 1.0, 3.0)
 """How often a family of operations is taken, drawn for each family and program."""
 REACHES: tuple[tuple[float, slice], ...] = ((0.95, slice(-2, None)), (0.5, slice(-4, None)), (0.6, slice(0, 4)))
-"""Which operands a program prefers, and how often: the latest two, so that few values are alive at once, the latest
-four, or the first four, which stay alive. Drawn for each program.
+"""Which operands a program prefers, and how often: the latest two, so that few values are live at once, the latest
+four, or the first four, which stay live. Drawn for each program.
 """
 
 
