@@ -163,11 +163,15 @@ class ModelRace(NamedTuple):
 
 
 class Suspects(NamedTuple):
-    """The base of each tensor, whether accesses to a base may race, and the steps with such an access, in order."""
+    """The base of each tensor, whether accesses to a base may race, and the steps with such an access, in order.
+
+    `early` are the reads of views that nothing orders after the step that makes the view.
+    """
 
     root_of: list[int]
     may_race: NDArray[np.bool_]
     steps: list[int]
+    early: list[ModelRace]
 
 
 def _find_suspects(program: ModelProgram, order: StepOrder) -> Suspects:
@@ -189,14 +193,24 @@ def _find_suspects(program: ModelProgram, order: StepOrder) -> Suspects:
     may_race = times > 1
     may_race[read[is_open]] = True
     steps = np.concatenate((at[may_race[read]], by[may_race[written]]))
-    return Suspects(root_of, may_race, np.unique(steps).tolist())
+    maker = np.full(len(tensors), -1, np.int64)
+    maker[writes.tensor[shown]] = writes.step[shown]
+    made, step = maker[reads.tensor], reads.step.astype(np.int64)
+    rows = np.flatnonzero((made >= 0) & (made < step) & ~order.are_before(np.maximum(made, 0), step))
+    early = [ModelRace(int(reads.tensor[i]), int(made[i]), int(step[i]), False) for i in rows]
+    return Suspects(root_of, may_race, np.unique(steps).tolist(), early)
 
 
 def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> list[ModelRace]:
-    """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams)."""
-    found: list[ModelRace] = []
+    """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams).
+
+    spec: X5.3, X5.13
+    """
     tensors = program.tensors
     suspects = _find_suspects(program, order)
+    found = suspects.early[:most]
+    if len(found) == most:
+        return found
     accessed: dict[int, dict[int, int]] = {}  # by tensor and stream: the last step that reads or writes it
     written: dict[int, dict[int, int]] = {}
     stream = order.stream.tolist()
@@ -220,7 +234,10 @@ def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> 
 
 
 def check_model_races(program: ModelProgram, order: StepOrder) -> None:
-    """Raise INVALID_IR if two nodes access a tensor at the same time, one of them writing: no plan could be right."""
+    """Raise INVALID_IR if two nodes access a tensor at the same time, one of them writing or making it.
+
+    No plan could be right.
+    """
     for t, earlier, later, is_written in find_model_races(program, order):
         nodes, steps = program.model.nodes, program.steps
         first, second = nodes[steps.node[earlier]].name, nodes[steps.node[later]].name
