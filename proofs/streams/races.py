@@ -83,9 +83,11 @@ def find_early_reads(run: Program, before: HappensBefore) -> Iterator[Violation]
             if maker is None or maker >= s or (tensor.bytes and t not in run.views) or before(maker, s):
                 continue
             text = f"{run.at(maker)} makes {tensor.name} and {run.at(s)} reads it, and neither happens before the other"
-            arena = run.arenas[tensor.arena].name
-            bytes_ = (arena, tensor.address, tensor.address + tensor.bytes - 1) if tensor.bytes else ()
-            yield Violation(Obligation.RACES, text, (tensor.name,), maker, *bytes_, other_step=s)
+            found = Violation(Obligation.RACES, text, (tensor.name,), maker, other_step=s)
+            if tensor.bytes:
+                arena, last = run.arenas[tensor.arena].name, tensor.address + tensor.bytes - 1
+                found = found._replace(arena=arena, first_byte=tensor.address, last_byte=last)
+            yield found
 
 
 def _compare_all(accesses: list[StepAccess], before: HappensBefore) -> Iterator[tuple[StepAccess, StepAccess]]:
