@@ -3,8 +3,9 @@
 Steps that may overlap load and store single bytes in turns. Each stored byte is named by its tensor, its place in it,
 and how often the tensor was written in the order of the list. Each load, and each byte that the caller reads at the
 end, must find what it finds if the steps run one after another in private memory. A plan that is safe in that order and
-has no race passes every run; the run shares no code with the search for races.
-spec: X5.3, X5.4
+has no race passes every run; the run shares no code with the search for races. A step that begins must also find made
+each tensor that it reads and another step makes, so that views and tensors without bytes count.
+spec: X5.3, X5.4, X5.13
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def run_interleaving(allocation: Allocation, run: Program, seed: int) -> Misread
         for p in direct:
             followers[p].append(s)
     running = [s for s, count in enumerate(waiting) if not count]
+    begun, ended = set[int](), set[int]()
     speed = [chance.random() for _ in waiting]
     while running:
         # Mostly the fastest step runs, so that a slow one is overtaken by many; at times any other.
@@ -77,8 +79,15 @@ def run_interleaving(allocation: Allocation, run: Program, seed: int) -> Misread
             chance.randrange(len(running)) if any_of_them else max(range(len(running)), key=lambda i: speed[running[i]])
         )
         s = running[at]
+        if s not in begun:
+            begun.add(s)
+            for t in run.steps[s].reads:
+                maker = run.tensors[t].writer
+                if maker not in (None, s) and maker not in ended:
+                    return Misread(s, t, 0, None)
         action = next(threads[s], None)
         if action is None:
+            ended.add(s)
             running[at] = running[-1]
             running.pop()
             for later in followers[s]:

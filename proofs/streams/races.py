@@ -5,8 +5,9 @@ are walked in the order of the list. Each byte keeps its last write and, of each
 that is ordered after these is ordered after all, because the order is transitive and a stream is ordered.
 
 The caller is a step before all others and another after all, so that its accesses race with none. A step that makes a
-view stores no byte, and counts as a read.
-spec: X5.3, X5.4
+view stores no byte, and counts as a read. That a view, or a tensor without bytes, is there before a step reads it shows
+in no byte, and is looked at by itself.
+spec: X5.3, X5.4, X5.13
 """
 
 from __future__ import annotations
@@ -67,6 +68,26 @@ def find_races(allocation: Allocation, run: Program) -> Iterator[Violation]:
         if key not in seen:
             seen.add(key)
             yield _describe(run, one, other)
+    yield from find_early_reads(run, before)
+
+
+def find_early_reads(run: Program, before: HappensBefore) -> Iterator[Violation]:
+    """Yield a violation for each view or tensor without bytes that a step may read before it is made. O(reads).
+
+    spec: X5.13
+    """
+    for s, step in enumerate(run.steps):
+        for t in dict.fromkeys(step.reads):
+            tensor = run.tensors[t]
+            maker = tensor.writer
+            if maker is None or maker >= s or (tensor.bytes and t not in run.views) or before(maker, s):
+                continue
+            text = f"{run.at(maker)} makes {tensor.name} and {run.at(s)} reads it, and neither happens before the other"
+            found = Violation(Obligation.RACES, text, (tensor.name,), maker, other_step=s)
+            if tensor.bytes:
+                arena, last = run.arenas[tensor.arena].name, tensor.address + tensor.bytes - 1
+                found = found._replace(arena=arena, first_byte=tensor.address, last_byte=last)
+            yield found
 
 
 def _compare_all(accesses: list[StepAccess], before: HappensBefore) -> Iterator[tuple[StepAccess, StepAccess]]:

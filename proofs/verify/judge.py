@@ -38,15 +38,14 @@ from proofs.verify.options import (
 from proofs.verify.sources import ANEW, Answers, ModelInMemory, Sources
 from proofs.verify.verdict import (
     COMPUTED,
-    EXECUTION,
     EXITS,
     NOTHING_KNOWN,
-    OVERLAPPING,
     PROVED,
     UNKNOWN,
     Verdict,
     obligations_of,
     refute,
+    state_execution,
 )
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
@@ -363,7 +362,7 @@ def _assumptions(
     bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "steps", "shapes", "values", "defaults")},
-        "execution": OVERLAPPING if isinstance(plan, Plan) and plan.allocation.streams else EXECUTION,
+        "execution": state_execution(plan),
         "donated": sorted(asked.donated),
         "trusted_shapes": asked.trust_shapes,
         "believed_operators": [],

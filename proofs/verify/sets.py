@@ -26,7 +26,7 @@ from proofs.sets.violations import find_violations
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.conclusion import record_kernel_result
 from proofs.verify.options import Disagreement, Options, SharedNames
-from proofs.verify.verdict import EXITS, OVERLAPPING, PROVED, UNKNOWN, Verdict, refute
+from proofs.verify.verdict import EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, refute, state_execution
 from tmmu.core.flags import stem_of_plan
 from tmmu.core.output import count_noun, list_names
 from tmmu.plans import sets
@@ -41,7 +41,7 @@ COMPARED = (
 """Those that are compared, and not evaluated by a solver."""
 ONE_AT_A_TIME = "programs run one at a time, and their steps one after another"
 """How the programs of a set are taken to run."""
-OVERLAPPING_CALLS = f"programs run one at a time, each call after all steps of the last, and in a call {OVERLAPPING}"
+OVERLAPPING_CALLS = "programs run one at a time, each call after all steps of the last, and in a call"
 """How the programs of a set are taken to run if steps of a plan may overlap. spec: PS4.7"""
 NOTHING_ASSUMED: dict[str, Any] = {
     "execution": ONE_AT_A_TIME,
@@ -189,8 +189,10 @@ def _empty(name: str, plans: Sequence[JudgedPlan], facts: dict[str, Any]) -> Ver
             elif isinstance(value, list) and isinstance(mine, list):
                 first[key] = mine + [each for each in value if each not in mine]
         first["trusted_shapes"] |= plan.verdict.assumptions["trusted_shapes"]
-        if isinstance(plan.stated, StatedPlan) and plan.stated.plan.allocation.streams:
-            first["execution"] = OVERLAPPING_CALLS
+    stated = [state_execution(plan.stated.plan) for plan in plans if isinstance(plan.stated, StatedPlan)]
+    execution = max(stated, key=len, default=EXECUTION)  # a longer one assumes more
+    if execution != EXECUTION:
+        first["execution"] = f"{OVERLAPPING_CALLS} {execution}"
     scope = f"as a set of {count_noun(len(facts.get('programs', plans)), 'program')}, called in any order"
     return Verdict(name, UNKNOWN, EXITS[UNKNOWN], scope, assumptions=first | facts)
 

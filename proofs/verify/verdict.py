@@ -32,6 +32,8 @@ EXECUTION = "steps run one after another"
 """How the steps of a plan without streams are taken to run. spec: V5.9"""
 OVERLAPPING = "steps of different streams overlap, and the hardware honours the order of each stream and its events"
 """How the steps of a plan with streams are taken to run. spec: X5.7"""
+BARRIERS = ", and lets a node with bodies overlap no step outside of it"
+"""What is assumed beside this if such a plan has several streams and nodes with bodies. spec: X5.14"""
 COMPUTED = "lifetimes and storages were computed from the steps and from what shares with what"
 """The note on a plan that states neither; text output has it with `-v`."""
 NO_PAIRS, NO_SLOTS, NO_PEAK, NO_CONFIGURATION = (
@@ -46,6 +48,14 @@ NOTHING_TO_CHECK = frozenset({NO_PAIRS, NOTHING_SHARED, NO_ROWS, NO_INPUTS, REUS
 
 
 NOTHING_KNOWN = InputFate()
+
+
+def state_execution(plan: Plan | BufferPlan) -> str:
+    """Return how the steps of a plan are taken to run. spec: V5.9, X5.7, X5.14"""
+    if isinstance(plan, BufferPlan) or not plan.allocation.streams:
+        return EXECUTION
+    has_barriers = len(plan.allocation.streams) > 1 and len(plan.allocation.bodies) > 1
+    return OVERLAPPING + BARRIERS * has_barriers
 
 
 @dataclass

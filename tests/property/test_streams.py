@@ -1,6 +1,6 @@
 """Random plans on streams: definition, walk over bytes, reachability, clocks, rows and interleavings agree.
 
-spec: X5.1, X5.2, X5.3, X5.4, X5.8
+spec: X5.1, X5.2, X5.3, X5.4, X5.8, X5.13
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from tests.support.wrong_plans import streams
 from tests.support.wrong_plans.answers import stated
 from tests.support.wrong_plans.row import Row
 from tmmu.core.columns import build_column
+from tmmu.planner.streams.events import VIEW
+from tmmu.planner.streams.events import find_races as find_planned_races
+from tmmu.planner.streams.program import streams_of_plan
+from tmmu.planner.streams.steps import StepOrder
 from tmmu.plans import text
 from tmmu.plans.allocation import Allocation
 from tmmu.plans.gate import StatedPlan
@@ -34,15 +38,23 @@ SIZE = 4
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Draw a chain of steps with random operands, streams, waits, a barrier and addresses, right or wrong."""
+    """Draw a chain of steps with random operands, streams, waits, a barrier and addresses, right or wrong.
+
+    Some of them make views, and some tensors have no bytes.
+    """
     count, streams = draw(st.integers(2, 9)), draw(st.integers(1, 3))
     lines = ["tmmu-plan-text 1", "arena m 64", f"tensor t0 {SIZE} m 0 input"]
-    for k in range(1, count + 1):
-        address = draw(st.integers(1, 7)) * SIZE - draw(st.sampled_from((0, 0, 0, 1)))
-        lines.append(f"tensor t{k} {SIZE} m {address}{' output' * (k == count)}")
     barrier = draw(st.integers(0, 2 * count))
-    for k in range(1, count + 1):
-        reads = draw(st.lists(st.integers(0, k - 1), min_size=1, max_size=2, unique=True))
+    places = [(0, SIZE)]
+    listed = [draw(st.lists(st.integers(0, k), min_size=1, max_size=2, unique=True)) for k in range(count)]
+    for k, reads in enumerate(listed, 1):
+        is_view = k != barrier and draw(st.integers(0, 3)) == 0
+        address = draw(st.integers(1, 7)) * SIZE - draw(st.sampled_from((0, 0, 0, 1)))
+        size = 0 if draw(st.integers(0, 5)) == 0 else SIZE
+        places.append(places[reads[0]] if is_view else (address, size))
+        shows = f" view t{reads[0]} 0" * is_view
+        lines.append(f"tensor t{k} {places[k][1]} m {places[k][0]}{' output' * (k == count)}{shows}")
+    for k, reads in enumerate(listed, 1):
         after = draw(st.lists(st.integers(1, k - 1), max_size=2, unique=True)) if k > 1 else []
         word = f"on s{draw(st.integers(1, streams))}" + (" after " + " ".join(f"n{a}" for a in after)) * bool(after)
         operands = " ".join(f"t{r}" for r in reads)
@@ -65,6 +77,13 @@ def reach(allocation: Allocation) -> dict[tuple[int, int], bool]:
     for middle, a, b in product(range(count), repeat=3):
         before[a, b] = before.get((a, b), False) or (before.get((a, middle), False) and before.get((middle, b), False))
     return before
+
+
+def order_of(allocation: Allocation) -> StepOrder:
+    """Return the planner's order of the steps."""
+    found = streams_of_plan(allocation)
+    assert found is not None
+    return found.order()
 
 
 @given(plans())
@@ -90,9 +109,14 @@ def test_pairs_walk_and_rows_find_races_in_the_same_plans(plan: Plan) -> None:
     assert any(races._walk(accesses, before, plan.allocation, subject.run)) == is_racy
     clocks, closed = subject.context.clocks, reach(plan.allocation)
     turns = find_turns(plan.allocation, subject.permissions.views)
-    assert all(closed[turn.earlier, turn.later] for turn in turns) != is_racy
+    is_wrong = is_racy or any(races.find_early_reads(subject.run, before))
+    assert any(races.find_races(plan.allocation, subject.run)) == is_wrong
+    assert all(closed[turn.earlier, turn.later] for turn in turns) != is_wrong
     shown = [clocks.shown(np.array([turn.later]), clocks.stream[[turn.earlier]])[0] for turn in turns]
-    assert all(clocks.position[turn.earlier] < k for turn, k in zip(turns, shown, strict=True)) != is_racy
+    assert all(clocks.position[turn.earlier] < k for turn, k in zip(turns, shown, strict=True)) != is_wrong
+    declared = np.flatnonzero(plan.allocation.tensors.shares == VIEW).tolist()
+    if subject.permissions.views.keys() >= set(declared):  # explain takes a view that is stated as one
+        assert bool(find_planned_races(plan.allocation, order_of(plan.allocation))) == is_wrong
 
 
 @given(plans(), st.integers(0, 1 << 30))

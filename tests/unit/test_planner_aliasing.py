@@ -15,6 +15,7 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
+from tmmu.ir.columns import streams_object
 from tmmu.ir.program import build_program
 from tmmu.planner.aliasing import Aliasing, InPlaceRules, form_storages
 from tmmu.planner.arenas import DEFAULT
@@ -52,7 +53,7 @@ def formed(
 ) -> Formed:
     run = build_program(model)
     staying = fixed_offsets(run.tensors, {}, partly=False)
-    streams = state_streams(run)
+    streams = state_streams(run, streams_object(model) if model.has_streams else None)
     order = None if streams is None else streams.order()
     alias = form_storages(run, analyze(run, mode), arenas, mode, InPlaceRules(in_place), fixed=staying, order=order)
     return Formed(alias, {tensor.name: t for t, tensor in enumerate(run.tensors)})

@@ -165,6 +165,14 @@ def test_a_model_in_which_two_nodes_race_is_refused_with_the_wait_that_it_lacks(
         plan_memory(changed)
 
 
+def test_a_model_in_which_a_view_is_read_before_it_is_made_is_refused() -> None:
+    """spec: X5.13"""
+    view, made, read = "tensor v u8 64 view x 0", "node n1 my::Cut x -> v on 1", "node n2 Relu v -> y on 2"
+    with pytest.raises(TmmuError, match="'n2' reads 'v' while 'n1' may still use it"):
+        plan_memory(text_model(view, made, read))
+    plan_memory(text_model(view, made, f"{read} after n1"))
+
+
 @pytest.mark.parametrize(
     ("options", "binding"),
     [(PlanOptions(order="memory"), "order"), (PlanOptions(listed=("n1",)), "execution-order")],

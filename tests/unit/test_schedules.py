@@ -1,6 +1,6 @@
 """Interleavings of steps on planned bytes: wrong plans fail in one of twenty, right ones in none; what is refused.
 
-spec: SIM10.1, SIM10.2, SIM10.3, SIM10.4
+spec: SIM10.1, SIM10.2, SIM10.3, SIM10.4, SIM10.6
 """
 
 from __future__ import annotations
@@ -63,6 +63,14 @@ def test_the_sanitizer_finds_two_steps_at_the_same_bytes_whatever_these_are() ->
     found = [corruption for seed in SEEDS if (corruption := schedules.run(kernels, seed).report.corruption)]
     assert any({*each.tensors} == {"a", "c"} and (each.first_byte, each.last_byte) == (8, 15) for each in found)
     assert any("in the same bytes" in each.text for each in found)
+
+
+@pytest.mark.parametrize("kind", ["view", "tensor without bytes"])
+def test_a_step_that_begins_before_its_operand_is_made_fails(kind: str) -> None:
+    schedules, kernels = schedules_of(row_named(f"a {kind} that another stream reads before it is made"))
+    found = [corruption for seed in SEEDS if (corruption := schedules.run(kernels, seed).report.corruption)]
+    name = kind.split()[0][0] if kind == "view" else "e"
+    assert {each.text for each in found} == {f"step 1 (q) reads {name} before step 0 (p) has made it"}
 
 
 def test_schedules_differ_by_seed_and_are_the_same_for_one() -> None:

@@ -15,7 +15,7 @@ from proofs.proving.kernel.answer import NOT_INSTALLED
 from proofs.readers.models.ir import read_ir
 from proofs.verify.judge import judge
 from proofs.verify.options import Options, ProofFolders
-from proofs.verify.verdict import EXECUTION, OVERLAPPING
+from proofs.verify.verdict import BARRIERS, EXECUTION, OVERLAPPING
 from tmmu.ir import text as ir_text
 from tmmu.plans import file, text
 from tmmu.plans.sections import Plan
@@ -75,6 +75,19 @@ def test_a_verdict_states_how_steps_are_taken_to_run(words: tuple[str, ...]) -> 
     assert ("races" in verdict.proved) == any(words)
     if any(words):
         assert verdict.kernel["answer"] in ("accepted", NOT_INSTALLED)
+
+
+@pytest.mark.parametrize(("other", "assumed"), [("2", OVERLAPPING + BARRIERS), ("1", OVERLAPPING)])
+def test_a_verdict_states_that_nodes_with_bodies_are_barriers(other: str, assumed: str) -> None:
+    """Step k has the bytes of t, and no event orders it after the node. spec: X5.14"""
+    lines = (
+        "tmmu-plan-text 1", "arena m 256", "tensor x 64 m 0 input", "tensor t 64 m 64", "tensor y 64 m 128 output",
+        "tensor z 64 m 64 output", "begin n If x -> on 1", "step i Gemm x -> t", "step j Gemm t -> y", "end n ->",
+        f"step k Gemm x -> z on {other}", "",
+    )  # fmt: skip
+    verdict = judge("p", file.read_any("\n".join(lines).encode(), "p.plan.txt"))
+    assert verdict.verdict == "PROVED"
+    assert verdict.assumptions["execution"] == assumed
 
 
 def test_nothing_is_written_for_coq_of_a_plan_with_streams(tmp_path: Path) -> None:

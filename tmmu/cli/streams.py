@@ -77,7 +77,11 @@ def explain_streams(plan: Plan) -> Iterator[str]:
     races = find_races(allocation, steps)
     for race in races[:SHOWN]:
         a, b = (names[t] for t in race.tensors)
-        yield f"  race: {nodes[race.earlier]} accesses {a} while {nodes[race.later]} accesses {b} in the same bytes"
+        first, second = nodes[race.earlier], nodes[race.later]
+        if a == b:
+            yield f"  race: {first} and {second} access {a} at the same time"
+        else:
+            yield f"  race: {first} accesses {a} while {second} accesses {b} in the same bytes"
     if len(races) > SHOWN:
         yield f"  and {len(races) - SHOWN} more"
     if races:

@@ -147,18 +147,19 @@ def to_object(model: Model) -> dict[str, Any]:
             else {}
         ),
         "unproduced": list(model.unproduced),
-        **({"streams": _streams_object(model)} if model.has_streams else {}),
+        **({"streams": streams_object(model)} if model.has_streams else {}),
         **({"opaque": build_column(opaque, np.uint32)} if opaque else {}),
         "bindings": bindings_object(model.bindings),
         "source_digest": model.source_digest,
     }
 
 
-def _streams_object(model: Model) -> dict[str, Any]:
-    """Convert the streams of nodes and their waits to an object for a file."""
-    names, on = number_values([node.stream for node in model.nodes if node.stream])
+def streams_object(model: Model) -> dict[str, Any]:
+    """Convert the streams of nodes and their waits to an object for a file. O(nodes + waits)."""
+    on = rows_with(model.nodes, "stream", "")
+    names, rows = number_values([name for _, name in on])
     of = np.full(len(model.nodes), NONE, np.uint32)
-    of[[n for n, node in enumerate(model.nodes) if node.stream]] = on
+    of[[n for n, _ in on]] = rows
     row = dict(zip(attribute_values(model.nodes, "name"), range(len(model.nodes)), strict=True))
     waits = [(n, row[name]) for n, after in rows_with(model.nodes, "after", ()) for name in after]
     return {

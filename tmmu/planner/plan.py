@@ -169,10 +169,11 @@ def prepare_model(
     ordered = arrivals.delay_seeds(ordered) if mode == "backward" else arrivals.settle_arrivals(ordered)
     if ordered is not model:
         written = ir_columns.to_object(ordered)
+    stated_streams = written.get("streams")
     written = _needed_columns(written)
     run = build_program(ordered)
     check_mutations(run, mode)
-    streams = program.state_streams(run)
+    streams = program.state_streams(run, stated_streams)
     order_of_steps = None if streams is None else streams.order()
     if order_of_steps is not None:
         program.check_model_races(run, order_of_steps)

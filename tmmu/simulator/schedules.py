@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.plans import metrics
 from tmmu.plans.sections import Plan
@@ -375,6 +376,7 @@ class PlannedBytes:
         self.values: list[tuple[int | None, int]] = []
         self.number: dict[tuple[int | None, int], int] = {}
         self.begun: set[int] = set()
+        self.ended: set[int] = set()
 
     def write_given(self, reference: Reference) -> None:
         """Write the caller's tensors."""
@@ -383,14 +385,21 @@ class PlannedBytes:
                 self._write(None, t, 0, reference.writes[None, t])
 
     def begin(self, n: int, found: ScheduleReport) -> None:
-        """Log that a step begins."""
+        """Log that a step begins. Raises `Corrupted` if a tensor that it reads is not made yet. spec: SIM10.6"""
         found.log.append(("begin", n))
         if self.log is not None:
             self.log.begin(n)
+        program = self.program
+        for t in program.steps[n].operands:
+            maker = program.writer[t]
+            if maker not in (NONE, n) and maker not in self.ended:
+                text = f"{program.at(n)} reads {program.names[t]} before {program.at(maker)} has made it"
+                raise program.corruption_at(text, (program.names[t],), n, t, 0, max(0, program.sizes[t] - 1))
 
     def end(self, n: int, found: ScheduleReport) -> None:
         """Log that a step has ended."""
         found.log.append(("end", n))
+        self.ended.add(n)
         if self.log is not None:
             self.log.end(n)
 

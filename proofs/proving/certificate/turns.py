@@ -2,7 +2,8 @@
 
 Each byte has a last write and, of each stream, a last read since. The next access must be ordered after the last write,
 and a write after those reads too. By `the_last_accesses_of_a_byte_are_enough` nothing else need be ordered. The naive
-checker walks the bytes by itself. spec: X5.3, V4.3
+checker walks the bytes by itself. A view, and a tensor without bytes, must also be made before a step reads it.
+spec: X5.3, X5.13, V4.3
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PART = 256
 
 
 class Turn(NamedTuple):
-    """Two accesses of a byte by different steps, of which the earlier one must happen before the later one."""
+    """Two accesses by different steps, of a byte or of one tensor; the earlier one must happen before the later one."""
 
     earlier: int
     later: int
@@ -98,7 +99,7 @@ def find_turns(allocation: Allocation, views: Mapping[int, object]) -> list[Turn
     O(accesses x (log accesses + streams)), and the runs of bytes that an access is divided into.
     """
     t, steps = allocation.tensors, allocation.steps
-    address, size = allocation.addresses().tolist(), t.bytes.tolist()
+    address, size, maker = allocation.addresses().tolist(), t.bytes.tolist(), t.writer.tolist()
     memory, arena = _divided(allocation), allocation.storages.arena[t.storage].tolist()
     found: dict[Turn, None] = {}
     lists = zip(steps.stream.tolist(), steps.listed("reads"), steps.listed("writes"), strict=True)
@@ -106,6 +107,8 @@ def find_turns(allocation: Allocation, views: Mapping[int, object]) -> list[Turn
         shown = [w for w in writes if w in views]
         for tensor in dict.fromkeys((*reads, *shown)):
             reader = _Access(s, tensor)
+            if (tensor in views or not size[tensor]) and maker[tensor] < s:  # the caller's is NONE
+                found[Turn(maker[tensor], s, tensor, tensor)] = None
             for line, at, _ in memory[arena[tensor]].divide(address[tensor], address[tensor] + size[tensor]):
                 for i in range(at.start, at.stop):
                     line.kept[i] = _add_read(line.kept[i], reader, stream, found)

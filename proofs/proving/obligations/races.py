@@ -1,9 +1,10 @@
-"""Show that no two accesses of a byte race: each is ordered after the last ones that it could disturb.
+"""Show that no two accesses race: each is ordered after the last ones that it could disturb, and after what it reads.
 
 Rows compare the clock of each join with the clocks of the steps that it follows directly, so that a clock shows only
 what happens before. Then one row for each two accesses that follow one another in a byte asks the clock of the later
-one whether the earlier one happens before it. The accesses of the caller are before and after all others.
-spec: X5.2, X5.3, X5.8, V4.3
+one whether the earlier one happens before it, and one for each read of a view or of a tensor without bytes whether it
+is made before. The accesses of the caller are before and after all others.
+spec: X5.2, X5.3, X5.8, X5.13, V4.3
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from proofs.proving.lemmas.plan import streams
 from proofs.proving.obligations.context import Context
 from proofs.proving.obligations.rows import Batch, Place, call_for_each_distinct_row, call_for_each_row
 
-SENTENCE = "Two accesses of a byte by different steps, one of them a write, are ordered by happens-before."
+SENTENCE = (
+    "Two accesses of a byte by different steps, one of them a write, are ordered by happens-before, and each tensor is"
+    " made before another step reads it."
+)
 LEMMAS: tuple[str, ...] = (
     "a_clock_shows_what_happens_before", "what_a_join_shows_happens_before_later_steps",
     "the_last_accesses_of_a_byte_are_enough",

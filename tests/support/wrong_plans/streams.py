@@ -65,6 +65,14 @@ RACES = group(
           " step p Gemm x -> a on 1; step q Relu a -> b on 1; step r Gemm b -> y on 2 after q"),
     right("no bytes, no race", "tensor x 8 m 0 input; tensor a 0 m 8; tensor b 0 m 8; step p Gemm x -> a on 1;"
           " step q Gemm x -> b on 2"),
+    wrong("a view that another stream reads before it is made", "tensor x 8 m 0 input; tensor v 4 m 4 view x 4;"
+          " tensor y 8 m 8 output; step p my::Cut x -> v on 1; step q Gemm v -> y on 2", "v @0 bytes 4-7",
+          right="tensor x 8 m 0 input; tensor v 4 m 4 view x 4; tensor y 8 m 8 output; step p my::Cut x -> v on 1;"
+          " step q Gemm v -> y on 2 after p"),
+    wrong("a tensor without bytes that another stream reads before it is made", "tensor x 8 m 0 input; tensor e 0 m 8;"
+          " tensor y 8 m 8 output; step p Gemm x -> e on 1; step q Gemm x e -> y on 2", "e @0",
+          right="tensor x 8 m 0 input; tensor e 0 m 8; tensor y 8 m 8 output; step p Gemm x -> e on 1;"
+          " step q Gemm x e -> y on 2 after p"),
     right("a node with bodies is a barrier", node("f", "step q Gemm a -> on 2", "step z Gemm y -> t u on 2")),
     wrong("two steps behind a barrier", node("f", "step q Gemm a -> on 2",
           "step z Gemm y -> t on 2; step v Gemm y -> u on 3; step w Gemm t -> on 3"), "t @5"),

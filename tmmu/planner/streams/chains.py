@@ -20,6 +20,9 @@ from tmmu.planner.streams.storages import StoragePrecedence
 
 TRIES = 8
 """How many slots of storages that several streams access are looked at, the oldest first."""
+BITS = 32
+"""A slot is less than 2^32."""
+SLOT = (1 << BITS) - 1
 ROWS = 1 << 16
 """How many rows of clocks are Python integers at once."""
 
@@ -90,16 +93,19 @@ def _scan(
     waited = order.ends[np.arange(len(order)), home].tolist()
     ends, stream_of, dying = end.tolist(), home.tolist(), by_end.tolist()
     slot, held = [0] * len(order), dict[int, set[int]]()
-    free: list[list[tuple[int, int, int]]] = [[] for _ in range(streams + 1)]
+    last = list[int]()  # the last storage of each slot
+    # The free slots that wait for each stream, as integers: what a slot waits for, and below it the slot.
+    free: list[list[int]] = [[] for _ in range(streams + 1)]
 
     def take(stream: int, k: int, clock: list[int]) -> int | None:
         """Remove and return a slot of a stream's list that storage `k` may take, or None."""
-        entries, passed, chosen = free[stream], list[tuple[int, int, int]](), None
-        while len(passed) < TRIES and entries and chosen is None and entries[0][0] <= clock[stream]:
+        entries, passed, chosen = free[stream], list[int](), None
+        while len(passed) < TRIES and entries and chosen is None and entries[0] >> BITS <= clock[stream]:
             entry = heapq.heappop(entries)
-            is_apart = not conflicts or conflicts.get(k, set()).isdisjoint(held[entry[1]])
-            if is_apart and (stream != shared or all(map(le, order.ends[entry[2]].tolist(), clock))):
-                chosen = entry[1]
+            found = entry & SLOT
+            is_apart = not conflicts or conflicts.get(k, set()).isdisjoint(held[found])
+            if is_apart and (stream != shared or all(map(le, order.ends[last[found]].tolist(), clock))):
+                chosen = found
             else:
                 passed.append(entry)
         for entry in passed:
@@ -113,17 +119,19 @@ def _scan(
         for k, clock in zip(rows, order.begins[np.asarray(rows, np.int64)].tolist(), strict=True):
             while ends[dying[dead]] <= clock[-1]:  # it was born before: births are in order
                 gone = dying[dead]
-                heapq.heappush(free[stream_of[gone]], (waited[gone], slot[gone], gone))
+                heapq.heappush(free[stream_of[gone]], waited[gone] << BITS | slot[gone])
                 dead += 1
             chosen = None
             for stream in own_first[stream_of[k]]:
-                if free[stream] and free[stream][0][0] <= clock[stream]:
+                if free[stream] and free[stream][0] >> BITS <= clock[stream]:
                     chosen = take(stream, k, clock)
                     if chosen is not None:
                         break
             if chosen is None:
                 chosen = opened
                 opened += 1
+                last.append(k)
+            last[chosen] = k
             if conflicts:
                 held.setdefault(chosen, set()).add(k)
             slot[k] = chosen

@@ -30,7 +30,8 @@ MOST_RACES = 1000
 class PlanRace(NamedTuple):
     """Two steps that may run at the same time and access a common byte, at least one of them writing.
 
-    `earlier` is the step that the list has first; `tensors` are what it and the other one access there.
+    Or one makes a view, or a tensor without bytes, and the other reads it. `earlier` is the step that the list has
+    first; `tensors` are what it and the other one access there.
     """
 
     earlier: int
@@ -69,8 +70,14 @@ def find_races(allocation: Allocation, order: StepOrder, most: int = MOST_RACES)
                 accesses.setdefault(tensor, []).append((s, is_write))
     arena = allocation.storages.arena[t.storage].tolist()
     start, size = allocation.addresses().tolist(), t.bytes.tolist()
-    by_address = sorted((k for k in accesses if size[k]), key=lambda k: (arena[k], start[k]))
     found: dict[tuple[int, int], PlanRace] = {}
+    maker = t.writer.tolist()
+    for k, listed_accesses in accesses.items():
+        for s, _ in listed_accesses:
+            is_unseen = not size[k] or int(t.shares[k]) == VIEW
+            if is_unseen and maker[k] < s and not order.is_before(maker[k], s):  # the caller's is NONE
+                found.setdefault((maker[k], s), PlanRace(maker[k], s, (k, k)))
+    by_address = sorted((k for k in accesses if size[k]), key=lambda k: (arena[k], start[k]))
     live: list[int] = []
     for k in by_address:
         live = [j for j in live if arena[j] == arena[k] and start[j] + size[j] > start[k]]

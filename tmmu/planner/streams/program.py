@@ -6,14 +6,14 @@ spec: X5.1, X5.2, X5.3, X5.5, X6.3
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.core.columns import NONE, U32, attribute_values, build_column, flatten_rows, number_values
+from tmmu.core.columns import NONE, U32, build_column, flatten_rows
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, NodePart
 from tmmu.ir.program import ModelProgram, view_root
@@ -40,33 +40,33 @@ class StreamColumns:
         return order_steps(self.stream, waits, self.barriers.tolist(), len(self.names))
 
 
-def state_streams(program: ModelProgram) -> StreamColumns | None:
-    """Return the streams of a program, or None if its model states none. O(steps + waits).
+def state_streams(program: ModelProgram, stated: Mapping[str, Any] | None) -> StreamColumns | None:
+    """Return the streams of a program, or None if its model states none. O(steps + waits log waits).
 
-    Raises INVALID_IR if nodes were added that have no stream, as for a backward pass.
+    `stated` has the columns of the model's streams (`tmmu.ir.columns.streams_object`). Raises INVALID_IR if nodes were
+    added that have no stream, as for a backward pass.
     """
-    nodes, steps = program.model.nodes, program.steps
-    if not program.model.has_streams:
+    if stated is None:
         return None
-    names, on = number_values(node.stream for node in nodes if node.stream)
-    of = dict(zip((n for n, node in enumerate(nodes) if node.stream), on, strict=True))
-    row = dict(zip(attribute_values(nodes, "name"), range(len(nodes)), strict=True))
-    ended: dict[int, int] = {}
-    stream, after, barriers, current = [], list[tuple[int, ...]](), list[int](), 0
-    for s, (n, part, body) in enumerate(zip(steps.node, steps.part, steps.body, strict=True)):
-        if body == MAIN:
-            if n not in of:
-                what = "it was added to a model with streams, and runs on none"
-                fix = "plan the model as it is, or state the streams of all nodes of the expanded graph"
-                raise TmmuError("INVALID_IR", what, place=f"node {nodes[n].name!r}", fix=fix, node_id=nodes[n].name)
-            current, ended[n] = of[n], s
-            if part is not NodePart.WHOLE:
-                barriers.append(s)
-        waited = nodes[n].after if body == MAIN and part is not NodePart.LEAVE else ()
-        after.append(tuple(sorted(ended[row[name]] for name in waited)) if waited else ())
-        stream.append(current)
-    u32 = np.uint32
-    return StreamColumns(tuple(names), build_column(stream, u32), *flatten_rows(after), build_column(barriers, u32))
+    nodes, steps, u32 = program.model.nodes, program.steps, np.uint32
+    node, count = np.asarray(steps.node, np.int64), len(steps)
+    main = np.flatnonzero(np.asarray(steps.body, np.int64) == MAIN)
+    of = stated["of"][node[main]]
+    if len(alone := np.flatnonzero(of == NONE)):
+        name = nodes[node[main[alone[0]]]].name
+        what = "it was added to a model with streams, and runs on none"
+        fix = "plan the model as it is, or state the streams of all nodes of the expanded graph"
+        raise TmmuError("INVALID_IR", what, place=f"node {name!r}", fix=fix, node_id=name)
+    stream = np.repeat(of, np.diff(main, append=count))  # what is inside of a body is on the stream of its node
+    barriers = [s for s in main.tolist() if steps.part[s] is not NodePart.WHOLE] if not program.is_plain else []
+    begins, ends = np.full(len(nodes), count), np.full(len(nodes), count)
+    begins[node[main[::-1]]], ends[node[main]] = main[::-1], main
+    step, after = begins[stated["node"]], ends[stated["after"]]
+    after_at = np.concatenate([[0], np.cumsum(np.bincount(step, minlength=count))])
+    return StreamColumns(
+        tuple(stated["name"]), build_column(stream, u32), build_column(after_at, u32),
+        build_column(after[np.lexsort((after, step))], u32), build_column(barriers, u32),
+    )  # fmt: skip
 
 
 def streams_of_plan(allocation: Allocation) -> StreamColumns | None:
@@ -163,11 +163,15 @@ class ModelRace(NamedTuple):
 
 
 class Suspects(NamedTuple):
-    """The base of each tensor, whether accesses to a base may race, and the steps with such an access, in order."""
+    """The base of each tensor, whether accesses to a base may race, and the steps with such an access, in order.
+
+    `early` are the reads of views that nothing orders after the step that makes the view.
+    """
 
     root_of: list[int]
     may_race: NDArray[np.bool_]
     steps: list[int]
+    early: list[ModelRace]
 
 
 def _find_suspects(program: ModelProgram, order: StepOrder) -> Suspects:
@@ -189,14 +193,24 @@ def _find_suspects(program: ModelProgram, order: StepOrder) -> Suspects:
     may_race = times > 1
     may_race[read[is_open]] = True
     steps = np.concatenate((at[may_race[read]], by[may_race[written]]))
-    return Suspects(root_of, may_race, np.unique(steps).tolist())
+    maker = np.full(len(tensors), -1, np.int64)
+    maker[writes.tensor[shown]] = writes.step[shown]
+    made, step = maker[reads.tensor], reads.step.astype(np.int64)
+    rows = np.flatnonzero((made >= 0) & (made < step) & ~order.are_before(np.maximum(made, 0), step))
+    early = [ModelRace(int(reads.tensor[i]), int(made[i]), int(step[i]), False) for i in rows]
+    return Suspects(root_of, may_race, np.unique(steps).tolist(), early)
 
 
 def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> list[ModelRace]:
-    """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams)."""
-    found: list[ModelRace] = []
+    """Return races that every plan of a model has: accesses to one tensor, or its views. O(accesses x streams).
+
+    spec: X5.3, X5.13
+    """
     tensors = program.tensors
     suspects = _find_suspects(program, order)
+    found = suspects.early[:most]
+    if len(found) == most:
+        return found
     accessed: dict[int, dict[int, int]] = {}  # by tensor and stream: the last step that reads or writes it
     written: dict[int, dict[int, int]] = {}
     stream = order.stream.tolist()
@@ -220,7 +234,10 @@ def find_model_races(program: ModelProgram, order: StepOrder, most: int = 1) -> 
 
 
 def check_model_races(program: ModelProgram, order: StepOrder) -> None:
-    """Raise INVALID_IR if two nodes access a tensor at the same time, one of them writing: no plan could be right."""
+    """Raise INVALID_IR if two nodes access a tensor at the same time, one of them writing or making it.
+
+    No plan could be right.
+    """
     for t, earlier, later, is_written in find_model_races(program, order):
         nodes, steps = program.model.nodes, program.steps
         first, second = nodes[steps.node[earlier]].name, nodes[steps.node[later]].name
