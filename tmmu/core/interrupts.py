@@ -1,4 +1,4 @@
-"""Ctrl-C at places where a program can end in a state that it knows. spec: FD11.9"""
+"""Ctrl-C between two steps of a program, and not within one. spec: FD11.9"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ consecutive bytes, and each row is summed in the order of its elements:
 * over the blocks, float32, from 0: `total = total + part · scale`.
 
 No operations are fused and none are reordered, so the bits of a result do not depend on the processor.
-spec: FD12.1 to FD12.3
+spec: FD12.1 to FD12.4
 """
 
 from __future__ import annotations

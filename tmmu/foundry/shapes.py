@@ -82,7 +82,7 @@ LOCAL_BASE = 10000.0
 """The base of RoPE on the layers of gemma3 that have a window."""
 
 LARGEST = {"gemma2": 46, "gemma3": 62}
-"""The layers of the models whose scores are scaled by embedding and heads, as llama.cpp knows them."""
+"""The layers of the models whose scores are scaled by embedding and heads, as in llama.cpp."""
 
 
 @dataclass(frozen=True)

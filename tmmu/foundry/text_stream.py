@@ -46,7 +46,7 @@ class TextStream:
 
     def push(self, token: int) -> str:
         """Return the text that the token makes certain. O(characters · stop strings)."""
-        return self._take(self._decoder.decode(self.tokenizer.read_bytes(token)))
+        return self._take(self._decoder.decode(self.tokenizer.encode_token(token)))
 
     def finish(self) -> str:
         """Return the rest of the text after the last token; bytes of an incomplete character become U+FFFD."""

@@ -156,7 +156,7 @@ class PromptTokenizer:
         ids = {"bos": self._bos, "eos": self._eos, "unknown": self._unknown}[name]
         return self.pieces[ids[0]] if ids else ""
 
-    def read_bytes(self, token: int) -> bytes:
+    def encode_token(self, token: int) -> bytes:
         """Return the bytes of a token in a text; a control token has none."""
         piece, kind = self.pieces[token], self._kinds[token]
         if kind == CONTROL:
@@ -170,7 +170,7 @@ class PromptTokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens; control tokens have none, and bytes that are not UTF-8 become U+FFFD."""
-        text = codecs.decode(b"".join(map(self.read_bytes, tokens)), "utf-8", "replace")
+        text = codecs.decode(b"".join(map(self.encode_token, tokens)), "utf-8", "replace")
         return text.removeprefix(" ") if self.strips_space else text
 
     def _build_sentence_pieces(self) -> Any:
