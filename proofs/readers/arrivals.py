@@ -43,6 +43,12 @@ def find_late_inputs(allocation: Allocation) -> Mask:
     return found
 
 
+def list_late_inputs(allocation: Allocation) -> frozenset[str]:
+    """Return the names of the inputs that arrive late. O(tensors + steps)."""
+    rows = np.flatnonzero(find_late_inputs(allocation)).tolist()
+    return frozenset(allocation.tensors.name[row] for row in rows)
+
+
 def find_wrong_arrivals(allocation: Allocation) -> Iterator[WrongArrival]:
     """Yield the arrivals that are inside of a body, read something, change something, or write no input.
 
