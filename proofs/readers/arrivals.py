@@ -38,7 +38,7 @@ def find_arrivals(allocation: Allocation) -> Mask:
 def find_late_inputs(allocation: Allocation) -> Mask:
     """Return which tensors are inputs that an arrival writes first. O(tensors + steps)."""
     t, arrives = allocation.tensors, find_arrivals(allocation)
-    found = (t.role == ROLES.index(Role.INPUT)) & (t.flags & IS_INPUT != 0) & (t.writer != NONE)
+    found: Mask = (t.role == ROLES.index(Role.INPUT)) & (t.flags & IS_INPUT != 0) & (t.writer != NONE)
     found[found] = arrives[t.writer[found]]
     return found
 
