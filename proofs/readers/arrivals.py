@@ -38,9 +38,15 @@ def find_arrivals(allocation: Allocation) -> Mask:
 def find_late_inputs(allocation: Allocation) -> Mask:
     """Return which tensors are inputs that an arrival writes first. O(tensors + steps)."""
     t, arrives = allocation.tensors, find_arrivals(allocation)
-    found = (t.role == ROLES.index(Role.INPUT)) & (t.flags & IS_INPUT != 0) & (t.writer != NONE)
+    found: Mask = (t.role == ROLES.index(Role.INPUT)) & (t.flags & IS_INPUT != 0) & (t.writer != NONE)
     found[found] = arrives[t.writer[found]]
     return found
+
+
+def list_late_inputs(allocation: Allocation) -> frozenset[str]:
+    """Return the names of the inputs that arrive late. O(tensors + steps)."""
+    rows = np.flatnonzero(find_late_inputs(allocation)).tolist()
+    return frozenset(allocation.tensors.name[row] for row in rows)
 
 
 def find_wrong_arrivals(allocation: Allocation) -> Iterator[WrongArrival]:

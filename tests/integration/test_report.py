@@ -338,7 +338,7 @@ def test_what_the_caller_gives_up_is_asked_for_again(tmp_path: Path, capsys: pyt
 def test_a_page_names_the_line_of_source_code_beside_a_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """spec: RP1.15"""
+    """spec: RP1.17"""
     from onnx import TensorProto, helper, save
 
     from tmmu.onnx.sources import TRACE

@@ -233,15 +233,27 @@ def test_a_node_that_is_no_arrival_is_refused(old: str, new: str, what: str) -> 
 
 def test_seeds_of_gradients_arrive_when_they_are_first_read() -> None:
     joint = prepare_graph(text_model("node m MatMul x w -> y", parameters="w", each="f32 8x8"), "backward", DEFAULT)
-    plan = plan_memory(joint, DEFAULT, PlanOptions(mode="backward")).plan
+    plan = plan_memory(joint, DEFAULT, PlanOptions(mode="backward", late_seeds=True)).plan
     assert list(objections(plan, joint)) == []
     t, steps = plan.allocation.tensors, plan.allocation.steps
     row = t.name.list().index("y.seed")
     first = next(n for n, reads in enumerate(steps.listed("reads")) if row in reads)
     assert (int(t.birth[row]), int(t.writer[row])) == (first - 1, first - 1)
     assert steps.node[first - 1] == "y.seed.arrival"
-    early = plan_memory(joint, DEFAULT, PlanOptions(mode="inference")).plan
+    early = plan_memory(joint, DEFAULT, PlanOptions(mode="backward")).plan
+    assert list(objections(early, joint)) == [], "the verifier takes what the plan states"
     assert int(early.allocation.tensors.birth[early.allocation.tensors.name.list().index("y.seed")]) == 0
+
+
+def test_only_seeds_arrive_late_and_only_in_mode_backward() -> None:
+    model = text_model("node m MatMul x w -> y", parameters="w", each="f32 8x8")
+    with pytest.raises(TmmuError, match="only in mode 'backward'"):
+        plan_memory(model, DEFAULT, PlanOptions(late_seeds=True))
+    joint = prepare_graph(model, "backward", DEFAULT)
+    late = settle_arrivals(delay_inputs(joint, [joint.inputs[0]], Phase.FORWARD))
+    plan = plan_memory(late, DEFAULT, PlanOptions(mode="backward")).plan
+    assert list(objections(plan, late)) == []
+    assert list(objections(plan, joint)) != [], "x is no seed"
 
 
 def test_an_arrival_is_before_the_node_whose_body_reads_it() -> None:

@@ -1,4 +1,4 @@
-"""The line of source code that made a node, as exporters of PyTorch record it. spec: RP1.15"""
+"""The line of source code that made a node, as exporters of PyTorch record it. spec: RP1.17"""
 
 from __future__ import annotations
 

@@ -193,6 +193,7 @@ class ExecutionOptions:
     order: str
     listed: tuple[str, ...]
     streams: Any
+    late_seeds: bool
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def _plan_options(
         layout=layout, order=execution.order, replay_token=token, address_token=address_token, fallback=fallback,
         replan_policy=over_ranges.replan_policy.upper(), effort=effort, symbolic=over_ranges.symbolic,
         fixed=parse_offsets(fix), streams=execution.streams,
-        listed=execution.listed,
+        listed=execution.listed, late_seeds=execution.late_seeds,
     )  # fmt: skip
 
 
@@ -300,6 +301,12 @@ planning = gather_options(
             metavar="FILE",
             help="Run the nodes in the order of this text file: the name of each node, one a line, as `tmmu show "
             "--steps` has them.",
+        ),
+        click.option(
+            "--late-seeds",
+            is_flag=True,
+            help="The caller writes the seed of a gradient directly before the step that first reads it, in mode "
+            "backward.",
         ),
     ),
     gather_options(

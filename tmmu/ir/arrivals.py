@@ -1,7 +1,7 @@
 """Inputs that arrive late: the caller writes them at a step of their own, an arrival, and not before step 0.
 
 An arrival is a node of the main graph with the operator `ARRIVAL`. It reads nothing, and its results are inputs. So a
-late input is born at a step, and its bytes are free before that. In mode backward the seeds of gradients arrive late.
+late input is born at a step, and its bytes are free before that. Seeds of gradients may arrive late.
 spec: T1.9, M2.16
 """
 

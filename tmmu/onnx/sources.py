@@ -1,4 +1,4 @@
-"""Find the line of source code that made each node of an ONNX model, as PyTorch's exporters record it. spec: RP1.15
+"""Find the line of source code that made each node of an ONNX model, as PyTorch's exporters record it. spec: RP1.17
 
 The newer exporter writes a Python traceback, the innermost call last, into the metadata of a node. The older one writes
 calls into the node's text, the innermost first. The line of the user's program is the innermost one outside of

@@ -49,6 +49,8 @@ class PlanOptions:
         arena and a byte. The arena must be named if several may hold the tensor.
     streams
         The streams of the nodes of a model that states none.
+    late_seeds
+        Whether seeds of gradients arrive when they are first read (M2.16), in mode `backward` without streams.
     """
 
     mode: str = "inference"
@@ -64,6 +66,7 @@ class PlanOptions:
     fixed: Mapping[str, FixedByte] = field(default_factory=dict)
     streams: StreamAssignment | None = None
     listed: tuple[str, ...] = ()
+    late_seeds: bool = False
 
 
 DEFAULT_OPTIONS = PlanOptions()
@@ -98,6 +101,11 @@ def check_options(options: PlanOptions, model: Model) -> None:
             fix="mark what backward reads as saved, or plan it with --mode inference",
             mode=mode,
         )
+    if options.late_seeds and (mode != "backward" or options.streams is not None or model.has_streams):
+        raise TmmuError(
+            "MODE_VIOLATION", "seeds of gradients arrive late only in mode 'backward', without streams",
+            place=f"model {model.name!r}", fix="plan it with --mode backward, or without --late-seeds", mode=mode,
+        )  # fmt: skip
     _check_word("layout", options.layout, LAYOUTS)
     _check_word("order", options.order, ORDERS)
     _check_word("replan_policy", options.replan_policy, REPLAN_POLICIES)

@@ -166,7 +166,7 @@ def prepare_model(
         ordered = REORDER[options.order](model, arenas, mode, in_place, policy)
     if options.streams is not None:
         ordered = assign_streams(ordered, options.streams)
-    ordered = arrivals.delay_seeds(ordered) if mode == "backward" else arrivals.settle_arrivals(ordered)
+    ordered = arrivals.delay_seeds(ordered) if options.late_seeds else arrivals.settle_arrivals(ordered)
     if ordered is not model:
         written = ir_columns.to_object(ordered)
     stated_streams = written.get("streams")

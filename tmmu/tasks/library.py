@@ -282,6 +282,7 @@ def plan(
         address_token=options.address_token, fallback=options.fallback,
         replan_policy=options.replan_policy.upper(), effort=options.effort, symbolic=options.symbolic,
         fixed=dict(options.fixed), listed=tuple(options.execution_order),
+        late_seeds=options.late_seeds,
     )  # fmt: skip
     training = TrainingOptions(mode, options.preset, options.budget)
     configuration = (

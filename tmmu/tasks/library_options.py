@@ -24,6 +24,8 @@ class PlannerOptions:
         layout to use if the first does not fit, as the options of `tmmu plan` of these names.
     execution_order
         The names of all nodes in the order to run them; empty for the order of `order`.
+    late_seeds
+        Whether the caller writes the seed of a gradient directly before the step that first reads it.
     fixed
         The byte of its arena where each of these tensors must begin, or the name of an arena and a byte of it, as
         --fix.
@@ -57,6 +59,7 @@ class PlannerOptions:
     replan_policy: str = "abort"
     symbolic: bool = False
     execution_order: Sequence[str] = ()
+    late_seeds: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

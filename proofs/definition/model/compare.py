@@ -15,6 +15,7 @@ from proofs.definition.model.compare_streams import stream_differences
 from proofs.definition.model.compare_tensors import tensor_differences
 from proofs.definition.model.difference import Pairing, difference, pair_steps
 from proofs.definition.violations import Violation
+from proofs.readers.arrivals import list_late_inputs
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import delay_seeds
 from tmmu.core.bindings import describe_runtime
@@ -49,8 +50,8 @@ def differences(
     -----
     O(steps + accesses + tensors), a few dictionary look-ups each.
     """
-    if mode == "backward" and not plan.allocation.streams:
-        reference = delay_seeds(reference)
+    if mode == "backward":
+        reference = delay_seeds(reference, list_late_inputs(plan.allocation))
     pairs = pair_steps(plan, reference)
     yield from _bindings(plan, reference)
     yield from _sizes(reference, pairs)

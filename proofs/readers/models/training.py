@@ -46,14 +46,21 @@ def reference_in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgra
     return reference if own or not reference.steps else build_joint_graph(reference)
 
 
-def delay_seeds(reference: ReferenceProgram) -> ReferenceProgram:
-    """Return a joint graph with an arrival for each seed that is read and not changed. O(accesses). spec: M2.16"""
+def delay_seeds(reference: ReferenceProgram, late: frozenset[str]) -> ReferenceProgram:
+    """Return a joint graph with an arrival for each seed that a plan states as late, if one may be late (M2.16).
+
+    O(accesses). spec: M2.16
+    """
     read = {name for step in reference.steps for name in step.reads}
     changed = {name for step in reference.steps for name in step.mutates} | reference.late
     seeds = [
         name
         for name in reference.inputs
-        if name.endswith(".seed") and reference.roles[name] is Role.INPUT and name in read and name not in changed
+        if name in late
+        and name.endswith(".seed")
+        and reference.roles[name] is Role.INPUT
+        and name in read
+        and name not in changed
     ]
     if not seeds or reference.streams:
         return reference
