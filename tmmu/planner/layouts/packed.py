@@ -34,6 +34,7 @@ from tmmu.planner.layouts.boxes import (
 )
 from tmmu.planner.layouts.ordered import OrderedSearch
 from tmmu.planner.layouts.search import Effort, Search, run_searches
+from tmmu.planner.layouts.skyline import is_near, place_below
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 from tmmu.plans.sections import PlacementBound
@@ -191,8 +192,13 @@ def _try_splits(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
         yield from place_by_length(boxes, min(SPLITS, FITS // len(boxes)))
 
 
-def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+def _try_skylines(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.is_wide:
+        yield place_below(boxes, best, bound)
+
+
+def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    if _looks(boxes) > FEW and not boxes.is_wide and not is_near(best.height, bound):
         for key in ORDERS[: SCANS // (len(boxes) + boxes.meetings // 1000)]:
             yield place_lowest_fit(boxes, _sorted(boxes, key))
 
@@ -218,7 +224,15 @@ def _try_regions(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     yield Packing(offsets, top)
 
 
-PORTFOLIO = (_try_allocator, _try_improved_orders, _try_chain, _try_larger_first, _try_splits, _try_scans)
+PORTFOLIO = (
+    _try_allocator,
+    _try_improved_orders,
+    _try_chain,
+    _try_larger_first,
+    _try_splits,
+    _try_skylines,
+    _try_scans,
+)
 """What is tried if steps run one after another, in this order."""
 OVERLAPPING = (_try_improved_orders, _try_larger_first, _try_widened, _try_regions)
 """What is tried if steps of several streams may overlap."""
