@@ -111,14 +111,17 @@ def remarks(plan: Plan) -> Iterator[str]:
                 f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({format_size(needed[a])}), "
                 f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes or 0):.3f}"
             )
-    if plan.origin.layout == "packed" and plan.origin.effort is None and not plan.allocation.streams:
+    if plan.origin.layout == "packed" and plan.origin.effort is None and loose and not plan.allocation.streams:
+        from tmmu.planner.layouts.packed import bound_arena
+
         for a in loose:
-            name, peak = plan.allocation.arenas[a].name, plan.usage[a].peak_live_bytes or 0
-            more = (plan.usage[a].footprint or 0) - peak
-            yield (
-                f"  {name}: {metrics.ratio(more, peak):.1%} above the bytes live at the peak; "
-                f"--effort 1e9 searches for up to {more} bytes less"
-            )
+            name, least = plan.allocation.arenas[a].name, bound_arena(plan.allocation, a)
+            more = (plan.usage[a].footprint or 0) - least
+            if more * 1000 >= least:
+                yield (
+                    f"  {name}: {metrics.ratio(more, least):.1%} above the bytes that any plan needs; "
+                    f"--effort 1e9 searches for up to {more} bytes less"
+                )
     if plan.origin.layout == "pools" and not plan.allocation.streams:
         for a, usage in enumerate(plan.usage):
             if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):

@@ -37,6 +37,7 @@ from tmmu.planner.layouts.search import Effort, Search, run_searches
 from tmmu.planner.layouts.skyline import is_near, place_below
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
+from tmmu.plans.allocation import Allocation
 from tmmu.plans.sections import PlacementBound
 
 IN_PLACE = True
@@ -123,6 +124,15 @@ def search_lower(
         for k, at in zip(members[a], best.offsets, strict=True):
             offset[k] = at
     return Addresses(offset, footprint), tuple(bounds[a] for a in range(len(problem.arenas)))
+
+
+def bound_arena(allocation: Allocation, arena: int) -> int:
+    """Return a number of bytes that no placement of an arena's storages is below. Without streams. O(n log n)."""
+    s = allocation.storages
+    here = s.arena == arena
+    alignment = np.maximum(s.alignment[here], allocation.arenas[arena].alignment)
+    sizes = np.maximum(s.bytes[here], 1)  # zero bytes count as one
+    return Boxes(s.birth[here].tolist(), s.death[here].tolist(), sizes.tolist(), alignment.tolist(), {}).least()
 
 
 def _bound(boxes: Boxes, end: int) -> PlacementBound:
