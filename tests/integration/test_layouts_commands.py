@@ -1,6 +1,6 @@
 """What the commands say of layouts, and what they refuse.
 
-spec: A2.5, A2.6, A8.4, A8.5, A8.7 to A8.11, A9.4, C3.1, C3.2, V5.6
+spec: A2.5, A2.6, A8.4, A8.5, A8.7 to A8.11, A8.13, A9.4, C3.1, C3.2, V5.6
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tmmu import examples
 from tmmu.cli import entry
 from tmmu.examples.broken.layouts import hashed, packed, uneven
 from tmmu.ir import files
-from tmmu.planner.layouts.boxes import Packing
+from tmmu.planner.layouts.boxes import Boxes, Packing
 from tmmu.planner.layouts.search import Effort, Group
 from tmmu.plans import file
 from tmmu.plans.sections import Plan
@@ -74,6 +74,34 @@ def test_a_plan_with_slots_says_what_packed_would_need(model: str, tmp_path: Pat
     assert said in tmmu(capsys, "show", target)[1]
     assert "packed would need" not in tmmu(capsys, "plan", model, "-o", target)[1]
     assert "packed would need" not in tmmu(capsys, "show", target)[1]
+
+
+def test_a_packed_plan_says_how_much_an_effort_could_save(
+    buffers: str, model: str, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not if it was made with an effort, nor at the bound. Slots without the portfolio are loose. spec: A8.13"""
+    target, lower = str(tmp_path / "p.cbor"), str(tmp_path / "lower.cbor")
+    assert "searches for up to" not in tmmu(capsys, "plan", model, "-o", target)[1]
+    assert "searches for up to" not in tmmu(capsys, "plan", buffers, "-o", target)[1], "it is 0.08 % above"
+    monkeypatch.setattr("tmmu.planner.layouts.packed.PORTFOLIO", ())
+    out = tmmu(capsys, "plan", buffers, "-o", target)[1]
+    assert "searches for up to" not in tmmu(capsys, "plan", buffers, "-o", lower, "--effort", "1000")[1]
+    least = file.load(lower).plan.origin.bounds[2].bytes
+    more = file.load(target).plan.usage[2].footprint - least
+    said = (
+        f"activations: {more / least:.1%} above the bytes that any plan needs; --effort 1e9 searches for up to {more}"
+    )
+    assert f"{said} bytes less" in out
+    assert said in tmmu(capsys, "show", target)[1]
+
+
+def test_bytes_lost_to_alignment_are_not_promised(tmp_path: Path, capsys: Out) -> None:
+    """Ten bytes below ten others take as many as their alignment: no placement is lower."""
+    given = model_of(Boxes([0, 0], [1, 1], [10, 10], [64, 64], {}))
+    files.save(given, tmp_path / "aligned.ir.cbor")
+    out = tmmu(capsys, "plan", str(tmp_path / "aligned.ir.cbor"), "-o", str(tmp_path / "p.cbor"))[1]
+    assert file.load(tmp_path / "p.cbor").plan.usage[2][:2] == (138, 20)
+    assert "searches for up to" not in out
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from tmmu.planner.layouts.boxes import (
     place_lowest_fit,
 )
 from tmmu.planner.layouts.packed import pack
+from tmmu.planner.layouts.skyline import is_near, place_below
 from tmmu.planner.problem import problem_of_plan
 from tmmu.planner.slots import claimed_slots
 
@@ -219,6 +220,7 @@ def test_a_candidate_that_puts_what_must_not_alias_together_is_dropped(
 def test_large_arenas_are_scanned_and_the_largest_left_to_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
     given = staircase(200)
     start = one_after_the_other(given)
+    monkeypatch.setattr(packed, "place_below", lambda of, best, bound: best)
     monkeypatch.setattr(packed, "FEW", 0)
     monkeypatch.setattr(packed, "SPARSE", 0)
     scanned = pack(given, start)
@@ -276,6 +278,8 @@ def test_the_lowest_candidate_wins_and_of_equal_ones_the_first(
         if size != "few" and not is_fixed:
             candidates |= {f"split {k}": split for k, split in enumerate(place_by_length(given, min(tries, 3)))}
         if size != "few":
+            candidates["skyline"] = place_below(given, lowest(given, candidates)[1], given.least())
+        if size != "few" and not is_near(lowest(given, candidates)[1].height, given.least()):
             keys = packed.ORDERS[:scans]
             candidates |= {f"scan {k}": place_lowest_fit(given, order(key)) for k, key in enumerate(keys)}
         winner, expected = lowest(given, candidates)
@@ -373,6 +377,7 @@ def test_short_lives_in_a_large_arena_are_placed_larger_first(monkeypatch: pytes
     n = 400
     given = Boxes(list(range(n)), [min(n - 1, i + (4 if i % 4 == 0 else 1)) for i in range(n)],
                   [(4, 16, 4, 12)[i % 4] for i in range(n)], [1] * n, {})  # fmt: skip
+    monkeypatch.setattr(packed, "place_below", lambda of, best, bound: best)
     monkeypatch.setattr(packed, "FEW", 0)
     monkeypatch.setattr(packed, "SCANS", 0)
     assert packed.pack(given, one_after_the_other(given)).height == given.peak()

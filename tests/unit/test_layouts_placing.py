@@ -137,6 +137,7 @@ def test_as_many_orders_are_scanned_as_the_effort_allows_and_none_whose_sums_lea
 
     monkeypatch.setattr(packed, "place_best_fit", lambda of: first)
     monkeypatch.setattr(packed, "place_lowest_fit", scan)
+    monkeypatch.setattr(packed, "place_below", lambda of, best, bound: best)
     monkeypatch.setattr(packed, "FEW", 0)
     crowd = Boxes([0] * 2000, [0] * 2000, [1] * 2000, [1] * 1999 + [2], {})
     for scans, orders in ((3 * (2000 + 3998), 3), (3 * (2000 + 3998) - 1, 2), (2000 + 3998 - 1, 0)):

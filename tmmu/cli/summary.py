@@ -1,6 +1,6 @@
 """What `tmmu plan`, `tmmu show` and `tmmu replan` print of a plan: bindings, arenas, remarks, in-place hints.
 
-spec: A2.5, A2.6, A8.7, C2.2, C2.3
+spec: A2.5, A2.6, A8.7, A8.13, C2.2, C2.3
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def pools(plan: Plan, arena: int) -> int:
 
 
 def remarks(plan: Plan) -> Iterator[str]:
-    """What packed would need where slots need more than is live; where pools are more than need be; conformance."""
+    """Yield remarks on arenas that could need less, in the layouts slots, packed and pools; and on conformance."""
     if plan.provenance is None or plan.claims is None:
         return
     if plan.origin.layout == "hashed":
@@ -111,6 +111,17 @@ def remarks(plan: Plan) -> Iterator[str]:
                 f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({format_size(needed[a])}), "
                 f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes or 0):.3f}"
             )
+    if plan.origin.layout == "packed" and plan.origin.effort is None and loose and not plan.allocation.streams:
+        from tmmu.planner.layouts.packed import bound_arena
+
+        for a in loose:
+            name, least = plan.allocation.arenas[a].name, bound_arena(plan.allocation, a)
+            more = (plan.usage[a].footprint or 0) - least
+            if more * 1000 >= least:
+                yield (
+                    f"  {name}: {metrics.ratio(more, least):.1%} above the bytes that any plan needs; "
+                    f"--effort 1e9 searches for up to {more} bytes less"
+                )
     if plan.origin.layout == "pools" and not plan.allocation.streams:
         for a, usage in enumerate(plan.usage):
             if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):

@@ -373,6 +373,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", f"{UNIT}fixed_offsets.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),
     "tmmu/planner/layouts/exact.py": (f"{UNIT}exact_packing.py",),
+    "tmmu/planner/layouts/skyline.py": (f"{UNIT}layouts_skyline.py",),
     "tmmu/tasks/calibration.py": (f"{UNIT}cli_effort.py",),
     **{f"tmmu/planner/layouts/{name}.py": PACKING for name in ("search", "exhaustive", "refit", "compiled")},
     "tmmu/planner/options.py": (*PLANNER, f"{COMMANDS}cli_plan.py"),

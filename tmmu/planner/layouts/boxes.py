@@ -316,13 +316,13 @@ def place_lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
     offsets, height = [0] * n, 0
     for k, i in enumerate(order):
         meets = np.flatnonzero((b[:k] <= d[k]) & (d[:k] >= b[k]))
-        at = boxes.fixed[i] if i in boxes.fixed else _gap(low[meets], end[meets], boxes.size[i], boxes.alignment[i])
+        at = boxes.fixed[i] if i in boxes.fixed else find_gap(low[meets], end[meets], boxes.size[i], boxes.alignment[i])
         low[k], end[k], offsets[i] = at, at + boxes.size[i], at
         height = max(height, at + boxes.size[i])
     return Packing(offsets, height)
 
 
-def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: int) -> int:
+def find_gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: int) -> int:
     """Return the lowest aligned offset with `size` free bytes between the intervals [low, end)."""
     if not len(low):
         return 0

@@ -36,8 +36,10 @@ from tmmu.planner.layouts.boxes import (
 from tmmu.planner.layouts.compiled import compile_loop
 from tmmu.planner.layouts.ordered import OrderedSearch
 from tmmu.planner.layouts.search import Effort, Search, run_searches
+from tmmu.planner.layouts.skyline import is_near, place_below
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
+from tmmu.plans.allocation import Allocation
 from tmmu.plans.sections import PlacementBound
 
 IN_PLACE = True
@@ -126,6 +128,15 @@ def search_lower(
     return Addresses(offset, footprint), tuple(bounds[a] for a in range(len(problem.arenas)))
 
 
+def bound_arena(allocation: Allocation, arena: int) -> int:
+    """Return a number of bytes that no placement of an arena's storages is below. Without streams. O(n log n)."""
+    s = allocation.storages
+    here = s.arena == arena
+    alignment = np.maximum(s.alignment[here], allocation.arenas[arena].alignment)
+    sizes = np.maximum(s.bytes[here], 1)  # zero bytes count as one
+    return Boxes(s.birth[here].tolist(), s.death[here].tolist(), sizes.tolist(), alignment.tolist(), {}).least()
+
+
 def _bound(boxes: Boxes, end: int) -> PlacementBound:
     """Return the lower bound of a persistent arena: its footprint without the bytes lost around fixed boxes."""
     if not boxes.fixed:
@@ -193,8 +204,13 @@ def _try_splits(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
         yield from place_by_length(boxes, min(SPLITS, FITS // len(boxes)))
 
 
-def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+def _try_skylines(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     if _looks(boxes) > FEW and not boxes.is_wide:
+        yield place_below(boxes, best, bound)
+
+
+def _try_scans(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
+    if _looks(boxes) > FEW and not boxes.is_wide and not is_near(best.height, bound):
         for key in ORDERS[: SCANS // (len(boxes) + boxes.meetings // 1000)]:
             yield place_lowest_fit(boxes, _sorted(boxes, key))
 
@@ -221,7 +237,15 @@ def _try_regions(boxes: Boxes, best: Packing, bound: int) -> Iterator[Packing]:
     yield Packing(offsets, top)
 
 
-PORTFOLIO = (_try_allocator, _try_improved_orders, _try_chain, _try_larger_first, _try_splits, _try_scans)
+PORTFOLIO = (
+    _try_allocator,
+    _try_improved_orders,
+    _try_chain,
+    _try_larger_first,
+    _try_splits,
+    _try_skylines,
+    _try_scans,
+)
 """What is tried if steps run one after another, in this order."""
 OVERLAPPING = (_try_improved_orders, _try_larger_first, _try_widened, _try_regions)
 """What is tried if steps of several streams may overlap."""
