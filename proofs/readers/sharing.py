@@ -216,18 +216,20 @@ class _Judge:
         """Whether the operator may overwrite this operand, by the tables, the model or, without them, the plan."""
         domain, op = self.plan.allocation.ops[self.op[claim.step]]
         reads, writes, *_ = self._accesses(claim.step)
-        if self.reference is not None:  # it has the operands at their places, and the absent ones among them
+        result, own = writes.index(claim.row), row_of(domain, op)
+        # A step does not list absent operands, so that an operand may be at an earlier place than in the table, unless
+        # it is the last of the operator.
+        is_whole = result == 0 and any(p < len(reads) for p in own.in_place)
+        absences = (0,) if is_whole else (0, own.optional)
+        of_table = [overwritable(domain, op, reads, result, absent) for absent in absences]
+        by_table = any(claim.of in operands for operands in of_table)
+        if self.reference is not None:  # a model has the absent operands
             stated = (self.name[claim.row], self.name[claim.of]) in self.reference.in_place
-            return stated and (self._assume_declared(domain, op) or stated)
-        result, optional = writes.index(claim.row), row_of(domain, op).optional
-        if result == 0 and claim.of in overwritable(domain, op, reads):
+            return stated and (self._assume_declared(domain, op) or by_table)
+        if result == 0 and claim.of in of_table[0]:
             # If elements are narrower than a byte, equal bytes do not imply equal shapes; a sole operand does.
             return BITS[self.dtype[claim.row]] >= 8 or len(self._operands(claim.step)) == 1
-        # A step does not list absent operands, so that an operand may be at an earlier place than in the table.
-        of_table = [overwritable(domain, op, reads, result, absent) for absent in {0, optional}]
-        if any(claim.of in operands for operands in of_table):
-            return self._assume(qualify_name(domain, op))
-        return not is_covered(domain) and self._assume(qualify_name(domain, op))
+        return (by_table or not is_covered(domain)) and self._assume(qualify_name(domain, op))
 
     def _operands(self, step: int) -> list[int]:
         """Return the reads of a step without its scratch, which it makes itself."""

@@ -399,6 +399,15 @@ def test_a_model_is_believed_beyond_the_tables_only_for_the_operators_that_it_de
     assert judged(model, VIEW, against=replace(declared, views={})) == ({}, {}, [])
 
 
+def test_the_operand_that_a_fused_convolution_adds_is_the_last_of_its_step() -> None:
+    """A step does not list an absent bias; a bias that is there is not taken for the operand behind it. spec: T3.13"""
+    made = "u Relu a -> w", "r Relu a -> b", "s Relu a -> z"
+    for operands, of, granted in (("w b z", "z", True), ("w z", "z", True), ("w b z", "b", False), ("w z", "w", False)):
+        model = through(*made, f"n com.microsoft::FusedConv a {operands} -> y")
+        believed = replace(model, in_place={("y", of)})
+        assert judged(model, of=of, against=believed)[1] == ({"y": of} if granted else {})
+
+
 def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
     model = stated(step("n MatMul p -> y"), parameters="flat p", sizes={"p": (16, 32)})
     window = replace(model, views={"p": ("flat", 48)})

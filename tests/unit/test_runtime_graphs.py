@@ -21,6 +21,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from proofs.readers.models.onnx import reference_of
+from proofs.readers.operators import overwritable
 from proofs.readers.sharing import decide_permissions
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, written
@@ -133,6 +134,7 @@ def test_a_convolution_without_a_bias_is_planned_and_proved_in_place(tmp_path: P
     assert run(["plan", str(path), "-o", plan, "-q"]) == 0
     made = file.load(plan).plan
     assert decide_permissions(made, None, frozenset()).assumed == ["com.microsoft::FusedConv"]
+    assert overwritable("com.microsoft", "FusedConv", "xwz", absent=1) == ("z",)
     for model in ([], ["--model", str(path)]):
         assert run(["verify", plan, "-q", *model]) == 0
 
