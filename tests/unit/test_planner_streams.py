@@ -280,6 +280,8 @@ WRONG = {
     "[streams]\n2 = 'n1'": "expected a list of nodes, got 'n1'",
     "[streams]\n2 = [1]": r"expected a list of nodes, got \[1\]",
     "[streams": "not TOML",
+    "default = 'async/0'": "'async/0' is the stream of an asynchronous operation",
+    "default = '1'\n[streams]\n'async/0' = ['n1']": "'async/0' is the stream of an asynchronous operation",
     "[streams]\n2 = ['n1']": "no pattern names the node 'n2'",
     "default = '1'\n[streams]\n2 = ['m*']": "no node of the main graph fits 'm",
     "default = '1'\n[after]\nn2 = ['n9']": "'n9' is not a node of the main graph",

@@ -86,7 +86,7 @@ REFUSED_PLANS = {
     "inside": (BODY.format(" on 1", " on 1"), "8:23", "streams inside of a body are not supported"),
     "start inside": (BODY.format(" on 1", "").replace("step p", "start p"), "8:1", "start inside of a body"),
     "no start": ("wait w c on 1", "7:8", "wait for 'c', which no start before it begins"),
-    "second wait": ("start c Copy x -> t on 1\nwait v c on 1\nwait w c on 1", "9:8", "no start before it begins"),
+    "second wait": ("start c Copy x -> t on 1\nwait v c on 1\nwait w c on 1", "9:8", "'v' waits for 'c' already"),
     "no wait": ("start c Copy x -> t on 1", "7:1", "'c' is started, and no step waits for it"),
     "start on none": ("start c Copy x -> t\nwait w c on 1", "7:19", "expected on STREAM, the stream that issues"),
     "wait on none": ("start c Copy x -> t on 1\nwait w c", "8:8", "expected on STREAM, the stream that waits"),

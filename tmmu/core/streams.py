@@ -68,6 +68,7 @@ class StreamReader:
         self._is_stated: bool | None = None
         self._last: dict[str, str] = {}
         self._open: dict[str, _Operation] = {}
+        self._ended: dict[str, str] = {}
         self._lanes = Lanes()
 
     def take_word(self, statement: TextLine, word: str, found: StreamOrder) -> StreamOrder:
@@ -111,6 +112,10 @@ class StreamReader:
     def take_started(self, statement: TextLine) -> str:
         """Take the name of the operation that a `wait` ends. spec: X2.12"""
         name = statement.name("a started operation")
+        if name in self._ended:
+            raise statement.refuse(
+                f"{self._ended[name]!r} waits for {name!r} already", f"write after {name} on the {self._step}"
+            )
         if name not in self._open:
             raise statement.refuse(f"wait for {name!r}, which no start before it begins", f"write start {name} …")
         return name
@@ -120,6 +125,7 @@ class StreamReader:
         if not found.stream:
             raise statement.refuse("expected on STREAM, the stream that waits", "write on STREAM")
         lane = self._open.pop(started).lane
+        self._ended[started] = name
         self._lanes.give_back(lane, found.stream)
         return self.add(statement, name, StreamOrder(found.stream, (*found.after, started)))
 

@@ -27,6 +27,7 @@ from tmmu.core.columns import attribute_values
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import suggest_names
 from tmmu.core.reading import parse_toml
+from tmmu.core.streams import LANE
 from tmmu.core.vocabulary import MAIN, Model
 from tmmu.ir.order import find_dependencies
 
@@ -79,6 +80,9 @@ def read_streams(document: Mapping[str, Any]) -> StreamAssignment:
             if not name or not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
                 raise _refusal(f"[{key}] {name}", f"expected a list of nodes, got {nodes!r}", f'write {name} = ["n1"]')
         tables.append(table)
+    for name in (default, *tables[0]):
+        if name.startswith(f"{LANE}/"):
+            raise _refusal("[streams]", f"{name!r} is the stream of an asynchronous operation", "rename the stream")
     patterns = tuple((pattern, stream) for stream, nodes in tables[0].items() for pattern in nodes)
     return StreamAssignment(patterns, default, {name: tuple(nodes) for name, nodes in tables[1].items()})
 
