@@ -68,11 +68,14 @@ class PlacedRecords:
 def find_root(file: LogBytes, key: MasterKey, anchor: bytes | None) -> tuple[LogScan, bytes] | None:
     """Find the last root that the anchor covers: the state of a scan that goes on behind it, and its content.
 
-    Returns None if the anchor is not one statement under this key, the log has no such root, or the record that the
-    anchor states is not there: then only a whole scan says why. Usually reads the last 64 KiB of the file; O(file) time
-    if much was written after the last acknowledgement.
+    Returns None if the anchor has no statement about this log under this key, the log has no such root, or the record
+    that the anchor states is not there: then only a whole scan says why. Usually reads the last 64 KiB of the file;
+    O(file) time if much was written after the last acknowledgement.
     """
     stated = [each for each in anchors.decode_statements(key, anchor) if each is not None] if anchor else []
+    if len(stated) > 1:
+        header = form.decode_header(bytes(file.read(0, form.HEADER)))
+        stated = [each for each in stated if header is not None and each.log == header.salt]
     if len(stated) != 1 or not stated[0].records:
         return None
     [last] = stated
