@@ -25,7 +25,7 @@ from tmmu.mnemosyne.placed_records import PlacedRecords
 from tmmu.mnemosyne.rotation import name_beside, name_log, open_beside
 from tmmu.mnemosyne.sealed_log import SealedLog, SealedReader, log_failure
 from tmmu.mnemosyne.store_blocks import AT_A_TIME, StoreBlocks, StoreWriter
-from tmmu.mnemosyne.store_index import Pairs, StoreContents
+from tmmu.mnemosyne.store_index import Pairs, StoreContents, keep_last_of_each
 from tmmu.mnemosyne.vector_blocks import VectorBlock, keep_vectors, pack_block
 
 
@@ -66,8 +66,8 @@ def write_snapshot(source: OpenStore, key: MasterKey, path: str, anchor: str) ->
     with open_beside(path, key) as log:
         contents = _copy(source, log, key)
         log.end()
-        anchors.store(anchor, log.statement())
         try:
+            anchors.store(anchor, log.statement())
             name_log(log, path, source.path, is_new=True)
         except BaseException:
             if not os.path.lexists(path):
@@ -160,11 +160,7 @@ class _Shadows:
             implicit = np.uint64(first) + np.flatnonzero(~is_there[first:end]).astype(np.uint64)
             parts.append((implicit, implicit))
         if parts:
-            ids, of = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-            order = np.lexsort((of, ids))
-            ids, of = ids[order], of[order]
-            is_last = np.append(ids[1:] != ids[:-1], True)
-            self._ids, self._numbers = ids[is_last], of[is_last]
+            self._ids, self._numbers = keep_last_of_each(parts)
 
     def see(self, block: VectorBlock, first: int, places: NDArray[np.int64]) -> None:
         """Take note of the vectors at these places of a block, which are copied."""

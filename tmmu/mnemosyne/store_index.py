@@ -318,7 +318,7 @@ class StoreIndex:
     def flush(self, contents: StoreContents, records: Records, write: Write) -> None:
         """Write what the last root does not state: a run of token ids, one of deletions, nodes, and a new root."""
         if self.recent:
-            _write_run(self.runs, self.recent, _last_of_each, records, write)
+            _write_run(self.runs, self.recent, keep_last_of_each, records, write)
             self.recent = []
         if len(self.marks[0]):
             _write_run(self.deleted, [self.marks], _unite, records, write)
@@ -364,12 +364,12 @@ def _first(entry: IndexEntry) -> int:
     return entry.first
 
 
-def _last_of_each(parts: list[Pairs]) -> Pairs:
+def keep_last_of_each(parts: list[Pairs]) -> Pairs:
     """Sort pairs of ids and vectors by id, and keep the last vector of each."""
     ids, vectors = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     order = np.lexsort((vectors, ids))
     ids, vectors = ids[order], vectors[order]
-    is_last = np.append(ids[1:] != ids[:-1], True)
+    is_last = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
     return ids[is_last], vectors[is_last]
 
 
