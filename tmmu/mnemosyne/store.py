@@ -4,7 +4,7 @@ A store is a sealed log whose records are blocks of vectors and their index, and
 or not at all: its blocks count once the last of them is there, and the next put cuts off the blocks of an unfinished
 one. `read` scans all of a store. `get` reads single vectors by the index (`open_store`), and a put begins at the last
 root that the anchor covers. No function keeps more in memory than a block, a window of a file, and a tuple for each
-block that it scans or puts. spec: MN8.1 to MN8.8, MN10.7
+block that it scans or puts. spec: MN8.1 to MN8.8, MN10.7, MN11.2, MN11.9
 """
 
 from __future__ import annotations
