@@ -4,7 +4,7 @@ The copy is a log of its own, with new salts. Vectors keep their numbers and, bi
 returns; blocks without a deleted vector are copied as they are. A copy takes the place of the store like one under
 another key (`rotation`), with one statement of the anchor about both logs in between: wherever this is interrupted, the
 store opens with the anchor as it is, with all its records or compacted, and the next writer ends it.
-spec: MN11.4 to MN11.8
+`tla/mnemosyne/Compaction.tla` is the model. spec: MN11.4 to MN11.8
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ class OpenStore:
             self._records = PlacedRecords(self.path, -1, self._key, 0)  # of a store that the first append makes
         else:
             self._records = PlacedRecords(self.path, self._reader.descriptor, self._key, len(self._reader))
+            self._records.advise(os.POSIX_FADV_RANDOM)
             self._blocks.discard()
 
     def is_deleted(self, number: int) -> tuple[bool, int]:
@@ -160,6 +161,7 @@ class OpenStore:
 
     def blocks(self) -> Iterator[tuple[int, VectorBlock, NDArray[np.int64]]]:
         """Yield each block that has vectors: its first number, and the places of those that were not deleted."""
+        self._records.advise(os.POSIX_FADV_SEQUENTIAL)
         for entry in self._blocks.index.extents(self._records):
             extent = _prepare(entry, self.layout)
             for at in range(extent.last + 1):
@@ -168,6 +170,7 @@ class OpenStore:
                 if len(numbers):
                     block = self._block(extent, at)
                     yield first, block, np.searchsorted(block.numbers(first), numbers)
+        self._records.advise(os.POSIX_FADV_RANDOM)
 
     def iterate(self) -> Iterator[NDArray[Any]]:
         """Yield all vectors, a block at a time."""

@@ -8,6 +8,7 @@ the anchor, which states the segment and the number of the last acknowledged rec
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator
@@ -57,6 +58,12 @@ class PlacedRecords:
         if len(data) < length + AROUND:
             raise LogTruncated(self.path, place, max(self.records, number + 1), number)
         raise NotAuthentic("the record was changed, or is not the one that was written there", self.path, place)
+
+    def advise(self, access: int) -> None:
+        """Tell the system how records are read: `os.POSIX_FADV_RANDOM` or `os.POSIX_FADV_SEQUENTIAL`."""
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):  # it is advice
+                os.posix_fadvise(self._descriptor, 0, 0, access)
 
     def _derive(self, salt: bytes) -> SegmentKey:
         if len(self._keys) >= KEYS:
