@@ -1,4 +1,4 @@
-"""How regions and stores tell the system that they are read. spec: MN2.10"""
+"""How regions and stores advise the system of their reads. spec: MN2.10"""
 
 from __future__ import annotations
 

@@ -148,7 +148,8 @@ SyncLog == /\ phase = "open"
            /\ copy = NoLog
            /\ durable < Len(disk.records)
            /\ durable' = Len(disk.records)
-           /\ UNCHANGED <<disk, before, anchors, copy, isSynced, copies, ofTheSnapshot, told, past, reader, opening,
+           /\ UNCHANGED <<disk, before, anchors, copy, isSynced, copies, ofTheSnapshot, told, past,
+                          reader, opening,
                           phase, crashes, attacks>>
 
 (* The anchor is replaced by one about what is durable, *)
@@ -173,7 +174,8 @@ Acknowledge == /\ phase = "open"
                       /\ put' = put \cup Bytes(acknowledged)
                       /\ gone' = gone \cup Deleted(acknowledged)
                /\ <<put, gone>> # <<put', gone'>>
-               /\ UNCHANGED <<files, anchors, ofTheSnapshot, asked, erased, past, reader, opening, phase, crashes, attacks>>
+               /\ UNCHANGED <<files, anchors, ofTheSnapshot, asked, erased, past, reader, opening,
+                              phase, crashes, attacks>>
 
 -----------------------------------------------------------------------------
 (* Compaction. *)
@@ -197,14 +199,16 @@ WriteCopy == /\ phase = "open"
              /\ copy' = CopyOf(disk)
              /\ copies' = copies + 1
              /\ isSynced' = FALSE
-             /\ UNCHANGED <<disk, before, durable, anchors, ofTheSnapshot, told, past, reader, opening, phase, crashes,
+             /\ UNCHANGED <<disk, before, durable, anchors, ofTheSnapshot, told, past, reader,
+                            opening, phase, crashes,
                             attacks>>
 
 SyncCopy == /\ phase = "open"
             /\ copy # NoLog
             /\ ~isSynced
             /\ isSynced' = TRUE
-            /\ UNCHANGED <<disk, before, durable, anchors, copy, copies, ofTheSnapshot, told, past, reader, opening,
+            /\ UNCHANGED <<disk, before, durable, anchors, copy, copies, ofTheSnapshot, told, past,
+                           reader, opening,
                            phase, crashes, attacks>>
 
 OfCopy == Statement(copy, Len(copy.records))
@@ -214,7 +218,8 @@ StateBoth == /\ phase = "open"
              /\ isSynced
              /\ Cardinality(stated) = 1
              /\ stated' = stated \cup {OfCopy}
-             /\ UNCHANGED <<files, statedKept, ofTheSnapshot, told, past, reader, opening, phase, crashes, attacks>>
+             /\ UNCHANGED <<files, statedKept, ofTheSnapshot, told, past, reader, opening, phase,
+                            crashes, attacks>>
 
 (* The copy takes the name, *)
 Replace == /\ phase = "open"
@@ -224,14 +229,16 @@ Replace == /\ phase = "open"
            /\ disk' = copy
            /\ before' = disk
            /\ durable' = Len(copy.records)
-           /\ UNCHANGED <<anchors, copy, isSynced, copies, ofTheSnapshot, told, past, reader, opening, phase, crashes,
+           /\ UNCHANGED <<anchors, copy, isSynced, copies, ofTheSnapshot, told, past, reader,
+                          opening, phase, crashes,
                           attacks>>
 
 (* and the folder is synced. *)
 SyncName == /\ phase = "open"
             /\ before # NoLog
             /\ before' = NoLog
-            /\ UNCHANGED <<disk, durable, anchors, copy, isSynced, copies, ofTheSnapshot, told, past, reader, opening,
+            /\ UNCHANGED <<disk, durable, anchors, copy, isSynced, copies, ofTheSnapshot, told,
+                           past, reader, opening,
                            phase, crashes, attacks>>
 
 StateOne == /\ phase = "open"
@@ -247,7 +254,8 @@ Return == /\ phase = "open"
           /\ statedKept = stated
           /\ copy' = NoLog
           /\ erased' = erased \cup gone
-          /\ UNCHANGED <<disk, before, durable, isSynced, copies, anchors, ofTheSnapshot, put, asked, gone, past, reader,
+          /\ UNCHANGED <<disk, before, durable, isSynced, copies, anchors, ofTheSnapshot, put,
+                         asked, gone, past, reader,
                          opening, phase, crashes, attacks>>
 
 -----------------------------------------------------------------------------
@@ -261,7 +269,8 @@ Snapshot == /\ phase = "open"
             /\ copies' = copies + 1
             /\ ofSnapshot' = Statement(snapshot', Len(snapshot'.records))
             /\ kept' = Has(disk)
-            /\ UNCHANGED <<disk, before, durable, copy, isSynced, anchors, told, past, reader, opening, phase, crashes,
+            /\ UNCHANGED <<disk, before, durable, copy, isSynced, anchors, told, past, reader,
+                           opening, phase, crashes,
                            attacks>>
 
 -----------------------------------------------------------------------------
@@ -323,7 +332,8 @@ PutBack(l) == /\ phase = "down"
               /\ attacks' = attacks + 1
               /\ disk' = l
               /\ before' = NoLog
-              /\ UNCHANGED <<durable, copy, isSynced, copies, anchors, ofTheSnapshot, told, past, reader, opening, phase, crashes>>
+              /\ UNCHANGED <<durable, copy, isSynced, copies, anchors, ofTheSnapshot, told, past,
+                             reader, opening, phase, crashes>>
 
 (* or of the snapshot. *)
 PutInSnapshot(l) == /\ phase = "open" /\ copy = NoLog

@@ -80,7 +80,7 @@ class AddressSpace:
             raise NoAddressSpace(f"expected the mapping at {address:#x}, got {found:#x}")
 
     def advise(self, address: int, size: int, access: str) -> None:
-        """Tell the system how the pages of a range are accessed (`ADVICE`). A system that refuses reads as usual."""
+        """Advise the system how the pages of a range are accessed (`ADVICE`). A system that refuses reads as usual."""
         begin = address - address % PAGE
         libc.madvise(begin, address + size - begin, ADVICE[access])
 

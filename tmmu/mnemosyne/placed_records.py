@@ -60,7 +60,7 @@ class PlacedRecords:
         raise NotAuthentic("the record was changed, or is not the one that was written there", self.path, place)
 
     def advise(self, access: int) -> None:
-        """Tell the system how records are read: `os.POSIX_FADV_RANDOM` or `os.POSIX_FADV_SEQUENTIAL`."""
+        """Advise the system how records are read: `os.POSIX_FADV_RANDOM` or `os.POSIX_FADV_SEQUENTIAL`."""
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):  # it is advice
                 os.posix_fadvise(self._descriptor, 0, 0, access)
