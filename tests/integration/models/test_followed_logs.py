@@ -143,7 +143,7 @@ def test_a_log_that_was_compacted_is_followed_by_the_one_in_its_place(
     assert all(result.objections == () for result in followed(tmp_path / "e", tools))
     made = [n for n, line in enumerate(lines) if "log compacted" in line]
     assert len(made) == 3
-    change = lines[made[0]].replace('"records":', '"records":1')
+    change = lines[made[0]].replace('"records": ', '"records": 1')
     (tmp_path / "e").write_text("".join([*lines[: made[0]], change, *lines[made[0] + 1 :]]))
     with pytest.raises(WrongLog, match="another value of 'records'"):
         follow.read_log(tmp_path / "e")
