@@ -21,6 +21,7 @@ from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.ir import files
+from tmmu.mnemosyne import anchors
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.store import VectorStore
 from tmmu.plans import file
@@ -146,6 +147,55 @@ def judge_rekey(folder: Path, _after: Path) -> str:
     return OLD if key == 0 else NEW
 
 
+def kept(store: Path) -> tuple[list[int], int]:
+    """Return the numbers of the vectors of a store, which has them all in all ways, and how many it could compact."""
+    opened_store = VectorStore(store, MasterKey.load(store.parent / "k0"))
+    rows, numbers, found = got(opened_store)
+    assert (rows == VECTORS[numbers]).all()
+    _, state = opened_store.read(is_checked=True)
+    assert state.anchored is not None
+    with opened_store as single:
+        assert single.numbers().tolist() == numbers.tolist()
+        assert (single[:] == rows).all()
+    return numbers.tolist(), found.marked
+
+
+def judge_delete(folder: Path, _after: Path) -> str:
+    """Judge a store of six vectors of which two were deleted, or none. It goes on from there."""
+    numbers, _ = kept(folder / "S")
+    assert numbers in ([0, 1, 2, 3, 4, 5], [0, 3, 4, 5])
+    os.chdir(folder)
+    assert command("mnemosyne delete S --key k0 --range 0:2") == 0
+    assert command("mnemosyne compact S --key k0") == 0
+    assert kept(folder / "S") == ([number for number in numbers if number > 1], 0)
+    return OLD if len(numbers) == 6 else NEW
+
+
+def judge_compact(folder: Path, _after: Path) -> str:
+    """Judge a store of six vectors without two. The command, once more, removes these."""
+    numbers, marked = kept(folder / "S")
+    assert numbers == [0, 3, 4, 5]
+    os.chdir(folder)
+    assert command(COMPACT) == 0
+    assert kept(folder / "S") == (numbers, 0)
+    assert not Path(".S.new").exists()
+    assert len(Path("S.anchor").read_bytes()) == anchors.SIZE
+    return OLD if marked else NEW
+
+
+def judge_snapshot(folder: Path, _after: Path) -> str:
+    """Judge a snapshot of four vectors; if there is none, the command makes it."""
+    os.chdir(folder)
+    is_new = Path("T").exists() and Path("T.anchor").exists()
+    if not Path("T").exists():
+        assert command(SNAPSHOT) == 0
+    for name, marked in (("S", 2), ("T", 0)):
+        assert kept(folder / name) == ([0, 3, 4, 5], marked)
+    assert command("mnemosyne put T v.npy --key k0 --append") == 0
+    assert not Path(".T.new").exists() or Path(".T.new").samefile("T")
+    return NEW if is_new else OLD
+
+
 @cache
 def plan_hash(path: Path) -> bytes:
     """Return the hash of a plan file."""
@@ -164,6 +214,9 @@ def judge_journal(folder: Path, _after: Path) -> str:
 
 PLAN = "plan m.ir.cbor -o p.plan.cbor"
 PUT = "mnemosyne put S v.npy --key k0 --block 2"
+DELETE = "mnemosyne delete S --key k0 --range 1:3"
+COMPACT = "mnemosyne compact S --key k0"
+SNAPSHOT = "mnemosyne snapshot S T --key k0"
 REKEY = "mnemosyne rekey S --key k0 --new-key k1"
 CASES = {
     "plan": FaultCase(PLAN, same_file("p.plan.cbor"), ("plan other.ir.cbor -o p.plan.cbor",)),
@@ -175,6 +228,9 @@ CASES = {
     "first put": FaultCase(PUT, judge_first_put),
     "put": FaultCase(f"{PUT} --append --ack", judge_put, (PUT,), is_printed=True),
     "rekey": FaultCase(REKEY, judge_rekey, (PUT,)),
+    "delete": FaultCase(DELETE, judge_delete, (PUT,)),
+    "compact": FaultCase(COMPACT, judge_compact, (PUT, DELETE)),
+    "snapshot": FaultCase(SNAPSHOT, judge_snapshot, (PUT, DELETE)),
     "get": FaultCase(
         "mnemosyne get S --key k0 -o w.npy", same_file("w.npy"),
         (PUT, "mnemosyne get S --key k0 -o w.npy", f"{PUT} --append"),

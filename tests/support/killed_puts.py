@@ -84,7 +84,7 @@ class KilledStore:
         return "killed" if ended.code else "done"
 
     def _look(self) -> None:
-        for name in ("S", ".S.rotated"):
+        for name in ("S", ".S.new"):
             path = self.folder / name
             record(path.read_bytes() if path.exists() else b"", self.sealed)
         acknowledged = self._acknowledged

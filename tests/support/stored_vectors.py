@@ -41,8 +41,8 @@ def got(opened: VectorStore) -> tuple[NDArray[Any], NDArray[np.uint64], StoreCon
         ids.append(token_ids(block, first))
 
     found, _ = opened.read(consume)
-    whole = np.concatenate(rows)[: found.vectors] if rows else np.zeros((0, 0))
-    return whole, np.concatenate(ids)[: found.vectors] if ids else np.zeros(0, np.uint64), found
+    whole = np.concatenate(rows)[: found.there] if rows else np.zeros((0, 0))
+    return whole, np.concatenate(ids)[: found.there] if ids else np.zeros(0, np.uint64), found
 
 
 def second_vectors(log: bytes) -> tuple[NDArray[Any], list[int], list[tuple[int, int]]]:

@@ -280,8 +280,8 @@ def test_an_index_that_does_not_lead_to_the_vectors_is_no_store(content: str, tm
         if content == "gap":
             index = StoreIndex([[index.levels[0][0]._replace(first=8, vectors=32)]])
         if content == "ids":
-            index.recent = [(3, np.array([7], np.uint64))]
-            index._write_run(writer.records, lambda token, data: log.append_all([(token, data)])[0])
+            index.recent = [(np.array([7], np.uint64), np.array([3], np.uint64))]
+            index.flush(contents, writer.records, lambda token, data: log.append_all([(token, data)])[0])
         if content == "within":
             log.append(40, encode_block(LAYOUT, ROWS[40:48], 0, 8, np.zeros(8, np.uint64)))
         data = encode_root(contents, index)

@@ -157,10 +157,10 @@ def test_what_cannot_be_rotated_is_refused_and_left_as_it_is(tmp_path: Path) -> 
         with pytest.raises(TmmuError) as refused:
             call()
         assert refused.value.code_id == code
-    (tmp_path / ".log.rotated").mkdir()
+    (tmp_path / ".log.new").mkdir()
     with pytest.raises(TmmuError, match="cannot be removed"):
         store(tmp_path).rotate(MasterKey(NEW))
-    (tmp_path / ".log.rotated").rmdir()
+    (tmp_path / ".log.new").rmdir()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "log").touch()

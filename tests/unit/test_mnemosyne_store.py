@@ -167,7 +167,7 @@ FIRST, SECOND = encode_block(LAYOUT, VECTORS[:4], 0, 3), encode_block(LAYOUT, VE
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([b"no block"], "expected version 1 of a block, got 110"),
+        ([b"no block"], "expected version 1 or 3 of a block, got 110"),
         ([b""], "not a block of vectors"),
         ([b"\x01\x00"], "not a block of vectors"),
         ([bytes(BLOCK)[:1] + b"\x09" + bytes(BLOCK)[2:]], "not a block of vectors"),

@@ -13,6 +13,8 @@
 (* process died before it could say so is a line that the reader puts in,  *)
 (* and so is what a log held before its events were logged.                *)
 (*                                                                         *)
+(* A log that was compacted ends: the one in its place is another.         *)
+(*                                                                         *)
 (* spec: MN7.1                                                             *)
 (***************************************************************************)
 EXTENDS SealedLog
@@ -100,6 +102,7 @@ Follow(e) ==
        /\ ends' = ends \cup {<<e.records, e.end>>}
        /\ aside = "none" /\ aside' = "replaced"
        /\ UNCHANGED <<vars, bytes>>
+    \/ e.action = "Compact" /\ phase = "running" /\ acked = Len(log) /\ aside = "none" /\ UNCHANGED state
     \/ e.action = "Close" /\ e.end = bytes /\ UNCHANGED state
     \/ e.action = "Fail" /\ UNCHANGED state
 

@@ -1,4 +1,6 @@
-"""`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002. spec: MN8.1, MN8.6 to MN8.13, MN8.15
+"""`tmmu mnemosyne`: vectors in sealed files, and the figures of document 002.
+
+spec: MN8.1, MN8.6 to MN8.13, MN8.15, MN11.2, MN11.5, MN11.8
 
 Commands that do not open a store are in `mnemosyne_figures`, and are added at the end of this module.
 """
@@ -6,6 +8,7 @@ Commands that do not open a store are in `mnemosyne_figures`, and are added at t
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -127,7 +130,7 @@ def put(given: StoreOptions, vectors: str, append: bool, ack: bool, ids: str | N
         added = source.count
         del source
     if not ack:
-        print_lines(f"{given.path}: {count_noun(added, 'vector')} put, {found.vectors} there")
+        print_lines(f"{given.path}: {count_noun(added, 'vector')} put, {found.there} there")
     return 0
 
 
@@ -182,10 +185,90 @@ def get(given: StoreOptions, output: str, ids: str | None, index: int | None, to
         found, _ = store.read(consume)
         if found.layout is None:
             raise _nothing(given.path)
-        written.end(found.vectors, found.layout.width, found.layout.returned)
+        written.end(found.there, found.layout.width, found.layout.returned)
         if of_ids is not None:
-            of_ids.end(found.vectors, None, "uint64")
+            of_ids.end(found.there, None, "uint64")
     print_lines(f"wrote {output}", *([] if ids is None else [f"wrote {ids}"]))
+    return 0
+
+
+@mnemosyne.command(
+    epilog=format_examples(
+        "tmmu mnemosyne delete store --key key --index 5",
+        "tmmu mnemosyne delete store --key key --range 10:20",
+    )
+)
+@store_options
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Vector N, of which 0 is the first.")
+@click.option("--token-id", "token", type=click.IntRange(0), metavar="ID", help="The last vector with this id.")
+@click.option("--range", "span", metavar="FIRST:END", help="The vectors from FIRST on and before END that are there.")
+def delete(given: StoreOptions, index: int | None, token: int | None, span: str | None) -> int:
+    """Delete vectors from a store: no command returns them, and the others keep their numbers.
+
+    Their bytes stay in the file, sealed, until `compact`.
+
+    \b
+    Exit codes: 0 they are deleted, whatever happens; 4 they are not; 2 command line or key.
+    """
+    if sum(each is not None for each in (index, token, span)) != 1:
+        raise click.UsageError("give one of --index, --token-id and --range")
+    wanted = index if span is None else _range(span)
+    with _existing(given) as opened:
+        count = opened.delete(wanted, token_id=token)
+        left = len(opened)
+    print_lines(f"{given.path}: {count_noun(count, 'vector')} deleted, {left} there")
+    return 0
+
+
+@mnemosyne.command(
+    epilog=format_examples(
+        "tmmu mnemosyne compact store --key key",
+    )
+)
+@store_options
+def compact(given: StoreOptions) -> int:
+    """Write a store anew without the vectors that were deleted; it needs room for a second store meanwhile.
+
+    After an interruption the store opens as before or compacted. Snapshots and copies keep what they have.
+
+    \b
+    Exit codes: 0, 4 the store is as it was or says what it is, 2 command line or key.
+    """
+    store = _existing(given)
+    before = os.path.getsize(given.path)
+    found = store.compact()
+    fewer = max(0, before - os.path.getsize(given.path))
+    print_lines(f"{given.path}: {count_noun(found.there, 'vector')} there, {count_noun(fewer, 'byte')} fewer")
+    return 0
+
+
+@mnemosyne.command(
+    epilog=format_examples(
+        "tmmu mnemosyne snapshot store before --key key",
+    )
+)
+@store_options
+@click.argument("target", metavar="TARGET", type=shared.record)
+@click.option(
+    "--target-anchor",
+    "of_target",
+    type=shared.record,
+    metavar="FILE",
+    help="The anchor of the snapshot; TARGET.anchor if not given.",
+)
+def snapshot(given: StoreOptions, target: str, of_target: str | None) -> int:
+    """Write the vectors of a store, as they are now, to a new store under the same key.
+
+    It keeps them whatever becomes of STORE. Other processes may write STORE meanwhile.
+
+    \b
+    Exit codes: 0, 4 there is no snapshot, 2 command line or key.
+    """
+    from tmmu.mnemosyne.store import default_anchor
+
+    store = _existing(given, target, of_target or default_anchor(target))
+    found = store.snapshot(target, of_target)
+    print_lines(f"{target}: {count_noun(found.there, 'vector')} there")
     return 0
 
 
@@ -268,6 +351,24 @@ def stat(given: StoreOptions, style: str) -> int:
     return 0
 
 
+def _existing(given: StoreOptions, *others: str) -> VectorStore:
+    """Return the store. Raises TMMU_ALLOCATION_FAILURE if its file is missing, unless its anchor says that one was."""
+    from tmmu.mnemosyne.sealed_log import log_failure
+
+    store = given.opened(*others)
+    if not os.path.lexists(given.path) and not os.path.lexists(store.anchor):
+        raise log_failure(given.path, "cannot be opened (No such file or directory)", "name the store that was meant")
+    return store
+
+
+def _range(text: str) -> slice:
+    """Return the range FIRST:END. UsageError for any other text."""
+    first, _, end = text.partition(":")
+    if not (first.isdecimal() and end.isdecimal() and int(first) < int(end)):
+        raise click.UsageError(f"--range: expected FIRST:END with FIRST below END, got {text!r}")
+    return slice(int(first), int(end))
+
+
 def _token_ids(path: str) -> NDArray[np.uint64]:
     import numpy as np
 
@@ -294,7 +395,10 @@ def _nothing(path: str) -> TmmuError:
 def _facts(found: StoreContents, state: LogState) -> dict[str, Any]:
     layout = found.layout
     return {
-        "vectors": found.vectors,
+        "vectors": found.there,
+        "numbers": found.vectors,
+        "deleted": found.deleted,
+        "deleted_in_file": found.marked,
         "width": None if layout is None else layout.width,
         "type": None if layout is None else layout.kind,
         "mode": None if layout is None else layout.mode,
@@ -318,12 +422,15 @@ def _lines(found: StoreContents, state: LogState) -> Iterator[str]:
         yield "no vectors"
     else:
         ratio = f", {100 * found.content / found.raw:.1f}%" if found.raw else ""
-        yield f"{count_noun(found.vectors, 'vector')} of {found.layout}"
+        yield f"{count_noun(found.there, 'vector')} of {found.layout}"
+        if found.deleted:
+            yield f"{found.deleted} more deleted, {found.marked} of them still in the file"
         yield f"{found.raw} bytes, stored as {found.content}{ratio}"
         some = (("compressed", found.compressed), ("with token ids", found.with_ids))
         kinds = "".join(f", {count} {what}" for what, count in some if count)
         index = state.records - found.blocks - found.unfinished
-        kinds += f", {count_noun(index, 'record')} of the index" if index else ""
+        what = "of the index and of deletions" if found.deleted else "of the index"
+        kinds += f", {count_noun(index, 'record')} {what}" if index else ""
         yield f"{count_noun(found.blocks, 'record')} of {count_noun(found.puts, 'put')}{kinds}"
     if found.unfinished:
         yield f"{count_noun(found.unfinished, 'record')} of a put that did not come to its end, not read"

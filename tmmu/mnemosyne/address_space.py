@@ -36,7 +36,12 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+
+
+ADVICE = {"normal": 0, "random": 1, "sequential": 2, "will need": 3}
+"""How a range is accessed, as madvise numbers it."""
 
 
 def protection(is_writable: bool) -> int:
@@ -73,6 +78,11 @@ class AddressSpace:
         if found != address:
             self.unmap(found, size)
             raise NoAddressSpace(f"expected the mapping at {address:#x}, got {found:#x}")
+
+    def advise(self, address: int, size: int, access: str) -> None:
+        """Advise the system how the pages of a range are accessed (`ADVICE`). A system that refuses reads as usual."""
+        begin = address - address % PAGE
+        libc.madvise(begin, address + size - begin, ADVICE[access])
 
     def blank(self, address: int, size: int) -> None:
         """Map "no access" over a range: its pages are returned to the system, its addresses stay reserved."""

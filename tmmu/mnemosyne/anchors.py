@@ -3,7 +3,8 @@
 AES-GCM cannot detect that a whole file was replaced by an older copy of itself. This small file can, if it is not
 replaced together with the log. It states the log (its first salt), the number of records, and the salt of the segment
 that has the last of them, authenticated by a code of the master key. While keys are rotated it has two statements, one
-under the old key and one under the new, so that the log may be replaced in between. spec: MN5.12 to MN5.14
+under the old key and one under the new, so that the log may be replaced in between. While a log is compacted it has
+one statement about two logs: the one before and the one after. spec: MN5.12 to MN5.14, MN11.6
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ FIELDS = struct.Struct(">8sHH32s32sQ")
 CODE = 32
 FIX = "put the anchor back that was written last; deleting it accepts what it does not state"
 SIZE = FIELDS.size + CODE
+PAIR = struct.Struct(">8sHH32s32sQ32s32sQ")
+PAIR_SIZE = PAIR.size + CODE
 
 
 class Anchor(NamedTuple):
@@ -39,6 +42,12 @@ def encode_statement(key: MasterKey, anchor: Anchor) -> bytes:
     """Return the encoded statement of an anchor, with its code under `key`."""
     fields = FIELDS.pack(MAGIC, 1, 0, *anchor)
     return fields + key.code(anchor.log, fields)
+
+
+def encode_pair(key: MasterKey, before: Anchor, after: Anchor) -> bytes:
+    """Return the encoded statement about a log and the one that a compaction puts in its place."""
+    fields = PAIR.pack(MAGIC, 2, 0, *before, *after)
+    return fields + key.code(before.log, fields)
 
 
 def store(path: str, *statements: bytes, observe: Callable[[str], None] | None = None) -> None:
@@ -81,17 +90,24 @@ def read(path: str | None) -> bytes | None:
     if path is None:
         return None
     try:
-        data = read_head(path, 2 * SIZE + 1)
+        data = read_head(path, max(2 * SIZE, PAIR_SIZE) + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InvalidLog(f"the anchor cannot be read ({error.strerror})", os.fspath(path), "anchor") from error
-    if len(data) not in (SIZE, 2 * SIZE) or not all(each.startswith(MAGIC) for each in split_statements(data)):
+    statements, expected = ([data], 2) if is_pair(data) else (split_statements(data), 1)
+    if len(data) not in (SIZE, 2 * SIZE, PAIR_SIZE) or not all(each.startswith(MAGIC) for each in statements):
         raise NotAuthentic("the file is not an anchor, or was changed", path, "anchor", FIX)
-    version = max(FIELDS.unpack_from(each)[1] for each in split_statements(data))
-    if version != 1:
-        raise InvalidLog(f"expected version 1 of an anchor, got {version}", path, "anchor")
+    for each in statements:
+        version = int.from_bytes(each[len(MAGIC) : len(MAGIC) + 2], "big")
+        if version != expected:
+            raise InvalidLog(f"expected version {expected} of an anchor, got {version}", path, "anchor")
     return data
+
+
+def is_pair(data: bytes) -> bool:
+    """Return whether an anchor states two logs, as it does while a log is compacted."""
+    return len(data) == PAIR_SIZE
 
 
 def split_statements(data: bytes) -> list[bytes]:
@@ -100,13 +116,23 @@ def split_statements(data: bytes) -> list[bytes]:
 
 
 def decode_statements(key: MasterKey, data: bytes) -> list[Anchor | None]:
-    """Decode each statement. None replaces a statement that was not made under this key."""
+    """Decode each statement, or that about two logs as two. None replaces one that was not made under this key."""
+    if is_pair(data):
+        fields, code = data[: PAIR.size], data[PAIR.size :]
+        _, _, _, *stated = PAIR.unpack(fields)
+        before, after = Anchor(*stated[:3]), Anchor(*stated[3:])
+        return [before, after] if hmac.compare_digest(code, key.code(before.log, fields)) else [None, None]
     found: list[Anchor | None] = []
     for each in split_statements(data):
         fields, code = each[: FIELDS.size], each[FIELDS.size :]
         anchor = Anchor(*FIELDS.unpack(fields)[3:])
         found.append(anchor if hmac.compare_digest(code, key.code(anchor.log, fields)) else None)
     return found
+
+
+def pick_statement(stated: list[Anchor], log: bytes) -> Anchor:
+    """Return the statement about the log with this first salt, or the last one."""
+    return next((each for each in stated if each.log == log), stated[-1])
 
 
 def check_log(anchor: Anchor, found: LogScan, name: str) -> None:

@@ -47,7 +47,9 @@ class MappedFile:
     def _map(self, start: int, stop: int) -> None:
         self.check()
         self.release()
-        region = self._regions.map(self._path, start, min(max(WINDOW, stop - start), self.size - start))
+        region = self._regions.map(
+            self._path, start, min(max(WINDOW, stop - start), self.size - start), access="sequential"
+        )
         self._mapped.append(region)
         self._start, self._bytes = start, memoryview(region.view())
 

@@ -264,7 +264,7 @@ def measure_cold_reads(path: Path, places: list[int], into: NDArray[np.float16])
         offset = at * VECTOR // TILE * TILE
         drop_pages(path)
         with RegionStore() as store:
-            region = store.map(path, offset=offset, size=TILE)
+            region = store.map(path, offset=offset, size=TILE, access="random")
             if store.space.resident(region.base, TILE).any():
                 continue
             begin = perf_counter_ns()

@@ -8,6 +8,7 @@ the anchor, which states the segment and the number of the last acknowledged rec
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator
@@ -58,6 +59,12 @@ class PlacedRecords:
             raise LogTruncated(self.path, place, max(self.records, number + 1), number)
         raise NotAuthentic("the record was changed, or is not the one that was written there", self.path, place)
 
+    def advise(self, access: int) -> None:
+        """Advise the system how records are read: `os.POSIX_FADV_RANDOM` or `os.POSIX_FADV_SEQUENTIAL`."""
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):  # it is advice
+                os.posix_fadvise(self._descriptor, 0, 0, access)
+
     def _derive(self, salt: bytes) -> SegmentKey:
         if len(self._keys) >= KEYS:
             self._keys.clear()
@@ -68,11 +75,14 @@ class PlacedRecords:
 def find_root(file: LogBytes, key: MasterKey, anchor: bytes | None) -> tuple[LogScan, bytes] | None:
     """Find the last root that the anchor covers: the state of a scan that goes on behind it, and its content.
 
-    Returns None if the anchor is not one statement under this key, the log has no such root, or the record that the
-    anchor states is not there: then only a whole scan says why. Usually reads the last 64 KiB of the file; O(file) time
-    if much was written after the last acknowledgement.
+    Returns None if the anchor has no statement about this log under this key, the log has no such root, or the record
+    that the anchor states is not there: then only a whole scan says why. Usually reads the last 64 KiB of the file;
+    O(file) time if much was written after the last acknowledgement.
     """
     stated = [each for each in anchors.decode_statements(key, anchor) if each is not None] if anchor else []
+    if len(stated) > 1:
+        header = form.decode_header(bytes(file.read(0, form.HEADER)))
+        stated = [each for each in stated if header is not None and each.log == header.salt]
     if len(stated) != 1 or not stated[0].records:
         return None
     [last] = stated

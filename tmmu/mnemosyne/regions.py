@@ -102,6 +102,7 @@ class MappedRegion:
         self._pins = [0] * self.tiles
         self._weights = [0] * self.tiles
         self._descriptor = -1
+        self._access = "normal"
         self._watched = WatchedRange(0, 0, is_writable)
         self._give_back: Callable[[], object] = lambda: None
 
@@ -127,6 +128,8 @@ class MappedRegion:
             raise ValueError(f"{stop - start} bytes are not a whole number of elements of {kind}")
         self._record_access(start, stop, is_write)
         self.store._pin(self, start, stop)
+        if self._access == "random" and start < stop:
+            self.store.space.advise(self.base + start, stop - start, "will need")
         tiles = _tiles(start, stop)
         array = lease_array(
             _Bytes(self.base + start, stop - start),
@@ -306,17 +309,27 @@ class RegionStore:
             return tuple(self._regions)
 
     def map(
-        self, path: str | os.PathLike[str], offset: int = 0, size: int | None = None, is_writable: bool = False
+        self,
+        path: str | os.PathLike[str],
+        offset: int = 0,
+        size: int | None = None,
+        is_writable: bool = False,
+        access: str = "normal",
     ) -> MappedRegion:
         """Map `size` bytes of a file from byte `offset` on (default: to its end), shared with other processes.
 
-        The file is opened read-only unless the region is writable.
+        The file is opened read-only unless the region is writable. `access` is `random` if parts are read in no order:
+        the disk then reads the pages of each array at once, and no others; `sequential` if they are read in their
+        order: it reads more of them ahead; or `normal`.  spec: MN2.10
 
-        Raises `RegionRefused` for an offset that is not a multiple of the page, for bytes that the file does not have,
-        for no bytes or more than `max_region_size`, and if the path is not a regular file; `MemoryBound`;
-        `NoAddressSpace` if the system refuses. Then no region is created, but tiles may have been released.
+        Raises ValueError for another access; `RegionRefused` for an offset that is not a multiple of the page, for
+        bytes that the file does not have, for no bytes or more than `max_region_size`, and if the path is not a regular
+        file; `MemoryBound`; `NoAddressSpace` if the system refuses. Then no region is created, but tiles may have been
+        released.
         """
         file, offset = Path(os.path.abspath(path)), operator.index(offset)
+        if access not in ("normal", "random", "sequential"):
+            raise ValueError(f"expected normal, random or sequential access, got {access!r}")
         with contextlib.ExitStack() as undo, self._exclusive():
             if self.is_closed:
                 raise RegionClosed(str(file))
@@ -326,7 +339,7 @@ class RegionStore:
             size = there - offset if size is None else operator.index(size)
             self._check_request(str(file), offset, size, there)
             region = MappedRegion(self, file, offset, size, is_writable, self._next)
-            region._descriptor = descriptor
+            region._descriptor, region._access = descriptor, access
             self._admit(region, range(region.tiles))
             undo.callback(self._log, "tiles failed")
             region.base = self.space.reserve(size)
@@ -334,7 +347,7 @@ class RegionStore:
             region._watched = WatchedRange(region.base, region.base + region.tiles * TILE, is_writable)
             watch(region._watched)
             undo.callback(unwatch, region._watched)
-            self.space.map_file(region.base, size, is_writable, descriptor, offset)
+            self._map_file(region, region.base, size, offset)
             if region.base % TILE:
                 raise NoAddressSpace(f"expected a region at a multiple of {TILE}, got {region.base:#x}", str(file))
             for tile in range(region.tiles):
@@ -460,13 +473,18 @@ class RegionStore:
                 self._replacement.free(region._first + tile)
             self._log("tile unpinned", tile=region._first + tile, pins=region._pins[tile])
 
+    def _map_file(self, region: MappedRegion, address: int, size: int, offset: int) -> None:
+        self.space.map_file(address, size, region.is_writable, region._descriptor, offset)
+        if region._access != "normal":
+            self.space.advise(address, size, region._access)
+
     def _map_again(self, region: MappedRegion, tiles: Iterable[int]) -> None:
         """Map tiles that were released."""
         try:
             for tile in tiles:
                 address, size = region._place(tile)
                 offset = region.offset + tile * TILE
-                self.space.map_file(address, size, region.is_writable, region._descriptor, offset)
+                self._map_file(region, address, size, offset)
                 self._enter_tile(region, tile)
                 begin, end, found = self._query_mapping(address, size)
                 self._log(

@@ -142,12 +142,14 @@ def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | Non
     own = [each for each in by_key if each is not None]
     if not own:
         raise NotAuthentic("the anchor was changed, or made under another key", name, "anchor")
-    if len(own) > 1:
+    if len(own) > 1 and not anchors.is_pair(anchor):
         what = "the anchor has two statements under one key, which no rotation writes"
         raise NotAuthentic(what, name, "anchor", anchors.FIX)
-    stated = own[-1]
+    stated = anchors.pick_statement(own, found.log)
     anchors.check_log(stated, found, name)
-    if len(by_key) > 1:
+    if anchors.is_pair(anchor):
+        _LOG.warning("%s: a compaction was interrupted. The next writer ends it", name)
+    elif len(by_key) > 1:
         when = "after" if by_key[1] is not None else "before"
         _LOG.warning(
             "%s: a rotation of keys was interrupted; this is the key %s it. Rotate again to end it", name, when
@@ -158,7 +160,7 @@ def _check_anchor(found: LogScan, name: str, key: MasterKey, anchor: bytes | Non
 def _explain_rotation(wrong: WrongKey, name: str, key: MasterKey, anchor: bytes | None) -> WrongKey:
     """Return the same refusal, or one that names the key to use if a rotation from or to this key was interrupted."""
     by_key = anchors.decode_statements(key, anchor) if anchor is not None else []
-    if len(by_key) < 2 or by_key == [None, None]:
+    if by_key.count(None) != 1 or len(by_key) < 2:
         return wrong
     which = "after" if by_key[0] is not None else "before"
     what = f"a rotation of keys was interrupted: the log is under the key {which} it, not under this one"
@@ -168,15 +170,24 @@ def _explain_rotation(wrong: WrongKey, name: str, key: MasterKey, anchor: bytes 
 Found = TypeVar("Found")
 
 
-def _with_stable_anchor(anchor: str | None, look: Callable[[bytes | None], Found]) -> Found:
-    """Compare a log with its anchor; repeat it if a writer or a rotation replaced the anchor meanwhile."""
+def _with_stable_anchor(name: str, anchor: str | None, look: Callable[[bytes | None], Found]) -> Found:
+    """Compare a log with its anchor; repeat it if one of them was replaced meanwhile, or the anchor overwritten."""
     while True:
-        before = anchors.read(anchor)
+        before, file = anchors.read(anchor), _identify(name)
         try:
             return look(before)
         except TmmuError:
-            if anchors.read(anchor) == before:
+            if (anchors.read(anchor), _identify(name)) == (before, file):
                 raise
+
+
+def _identify(name: str) -> tuple[int, int] | None:
+    """Return the device and the number of a file; None if there is none."""
+    try:
+        status = os.stat(name)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class SealedLog:
@@ -229,12 +240,12 @@ class SealedLog:
         """
         name, beside = os.fspath(path), None if anchor is None else os.fspath(anchor)
         if not os.path.lexists(name):
-            _with_stable_anchor(beside, lambda stated: _check_anchor(_absent(), name, key, stated))
-        descriptor, is_new = _open_and_lock(name)
+            _with_stable_anchor(name, beside, lambda stated: _check_anchor(_absent(), name, key, stated))
+        descriptor, is_new = open_and_lock(name)
         try:
             _check_is_file(descriptor, name)
             scan, found = _with_stable_anchor(
-                beside, lambda stated: _scan_and_compare(descriptor, name, key, stated, look)
+                name, beside, lambda stated: _scan_and_compare(descriptor, name, key, stated, look)
             )
             try:
                 if found.dropped:
@@ -243,6 +254,7 @@ class SealedLog:
                 sync_folder(name)
                 if beside is not None and found.anchored is not None:
                     anchors.sync(beside)  # a loss of power could undo what a writer that was killed wrote in place
+                    _end_compaction(beside, key, scan.log)
                     if not _are_neighbours(name, beside):
                         sync_folder(beside)  # and its rename
             except OSError as error:
@@ -343,13 +355,26 @@ class SealedLog:
             self._durable = self._count
             self._log("log synced", records=self._count)
 
+    @property
+    def writer(self) -> bytes:
+        """The salt of the segment that has the last record; empty if there is none."""
+        return self._writer
+
+    def anchor(self) -> anchors.Anchor:
+        """Return what an anchor about all records of the log states."""
+        return anchors.Anchor(self._first, self._writer, self._count)
+
     def statement(self) -> bytes:
         """Return the statement of an anchor about all records that the log has."""
-        return anchors.encode_statement(self._master, anchors.Anchor(self._first, self._writer, self._count))
+        return anchors.encode_statement(self._master, self.anchor())
 
     def log_replacement(self, other: SealedLog) -> None:
         """Record that another log, with the same records, takes the name of this one next: when keys are rotated."""
         self._log("log replaced", records=other._count, end=other._end, segment=_segment_name(other._writer))
+
+    def log_compaction(self, other: SealedLog) -> None:
+        """Record that another log, with fewer records, takes the name of this one next."""
+        self._log("log compacted", records=other._count, end=other._end, segment=_segment_name(other._writer))
 
     def discard(self, count: int) -> None:
         """Cut off the records from `count` on, which belong to an unfinished put.
@@ -481,6 +506,14 @@ class SealedLog:
             self.close()
 
 
+def _end_compaction(anchor: str, key: MasterKey, log: bytes) -> None:
+    """If an interrupted compaction left an anchor about two logs, state only the one with this first salt."""
+    data = anchors.read(anchor)
+    if data is not None and anchors.is_pair(data):
+        own = [each for each in anchors.decode_statements(key, data) if each is not None]
+        anchors.store(anchor, anchors.encode_statement(key, anchors.pick_statement(own, log)))
+
+
 def _are_neighbours(one: str, other: str) -> bool:
     return os.path.dirname(os.path.realpath(one)) == os.path.dirname(os.path.realpath(other))
 
@@ -490,7 +523,7 @@ def _absent() -> LogScan:
     return LogScan(is_closed=True)
 
 
-def _open_and_lock(name: str) -> tuple[int, bool]:
+def open_and_lock(name: str) -> tuple[int, bool]:
     """Open the file at `name` for writing and lock it. Returns the descriptor, and whether the file was created.
 
     A rotation of keys replaces the file while it has both locked; so the name is looked up again.
@@ -569,12 +602,17 @@ class SealedReader:
                 os.close(descriptor)
                 raise
 
-        return cls(name, *_with_stable_anchor(beside, compare))
+        return cls(name, *_with_stable_anchor(name, beside, compare))
 
     @property
     def descriptor(self) -> int:
         """The descriptor of the file, for reading its records; -1 once it is closed."""
         return self._descriptor
+
+    @property
+    def salt(self) -> bytes:
+        """The salt of the first segment, by which anchors name the log; empty if there is none."""
+        return self._scan.log
 
     def __len__(self) -> int:
         return self._scan.count

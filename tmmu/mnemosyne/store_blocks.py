@@ -1,12 +1,13 @@
-"""The records of a store, taken one after the other: blocks of puts, and the index between puts.
+"""The records of a store, taken one after the other: blocks of puts, and between puts the index and deletions.
 
 `StoreBlocks` checks each record against those before it and keeps the contents and the index. `StoreWriter` appends
-puts to a log, and the index after them. spec: MN8.2, MN8.4, MN8.5, MN8.14, MN10.1, MN10.4
+puts and deletions to a log, and the index after them.
+spec: MN8.2, MN8.4, MN8.5, MN8.14, MN10.1, MN10.4, MN11.1, MN11.3, MN11.4
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -26,7 +27,6 @@ from tmmu.mnemosyne.sealed_format import Frame
 from tmmu.mnemosyne.sealed_log import LogLook, RecordPlace, SealedLog
 from tmmu.mnemosyne.store_index import StoreContents, StoreIndex
 from tmmu.mnemosyne.vector_blocks import (
-    HEAD,
     VectorBlock,
     VectorLayout,
     check_size,
@@ -86,7 +86,7 @@ class StoreBlocks:
     def _begin(self, contents: StoreContents, index: StoreIndex, segment: bytes = b"") -> None:
         self.index, self.tail, self.segment = index, 0, segment
         self._whole, self._put = contents, StoreContents()
-        self._blocks: list[tuple[int, form.PlacedBlock, NDArray[np.uint64] | None]] = []  # of the put in progress
+        self._blocks: list[tuple[form.PlacedBlock, form.Pairs | None]] = []  # of the put in progress, with token ids
         self._left: int | None = None  # vectors left of the put in progress; None between two puts
 
     def begin_at_the_start(self, file: LogBytes, _: bytes | None = None) -> LogScan:
@@ -110,6 +110,10 @@ class StoreBlocks:
         self._whole.unfinished = self._put.blocks
         return self._whole
 
+    def index_is_due(self, segment: bytes) -> bool:
+        """Return whether a root is written next, in the segment of this salt."""
+        return segment != self.segment or self.tail > form.TAIL
+
     def discard(self) -> None:
         """Drop the blocks of an unfinished put."""
         self._put, self._left, self._blocks = StoreContents(), None, []
@@ -129,24 +133,36 @@ class StoreBlocks:
         block, put = decode_block(data, self._name, name), self._put
         expected = (put.blocks, block.vectors + block.left if self._left is None else self._left)
         layout = self._whole.layout or put.layout or block.layout
-        if (block.number, block.vectors + block.left, block.layout) != (*expected, layout):
+        first = self.next if block.first is None else block.first
+        if (block.number, block.vectors + block.left, block.layout) != (*expected, layout) or first < self.next:
             raise InvalidLog("the block does not follow the one before", self._name, name)
         if self._consume is not None:
-            self._consume(self._whole.vectors + put.vectors, block)
-        placed = form.PlacedBlock(*place, len(data), block.vectors, block.is_compressed, block.ids is not None)
-        self.count(block.layout, placed, block.left, block.ids)
+            self._consume(first, block)
+        self.count(place, len(data), block)
 
-    def count(self, layout: VectorLayout, block: form.PlacedBlock, left: int, ids: NDArray[np.uint64] | None) -> None:
-        """Count the next block of a put, after which `left` vectors follow."""
-        put = self._put
-        self._blocks.append((self._whole.vectors + put.vectors, block, ids))
-        self.tail += block.length + form.AROUND
-        self._left = left
-        put.layout, put.vectors, put.blocks = layout, put.vectors + block.vectors, put.blocks + 1
-        put.content += block.length - HEAD.size - (8 * block.vectors if block.has_ids else 0)
+    @property
+    def next(self) -> int:
+        """The number of the next vector, unless its block states it."""
+        return self._whole.vectors + self._put.vectors
+
+    def count(self, place: RecordPlace, length: int, block: VectorBlock) -> None:
+        """Count the next block of a put, in a record of `length` bytes."""
+        put, first = self._put, self.next if block.first is None else block.first
+        placed = form.PlacedBlock(
+            *place, length, first, block.span, block.vectors, block.is_compressed, block.ids is not None,
+            block.offsets is not None,
+        )  # fmt: skip
+        numbers = block.numbers(first).astype(np.uint64) if block.ids is not None and len(block.ids) else None
+        self._blocks.append((placed, None if numbers is None or block.ids is None else (block.ids, numbers)))
+        self.tail += length + form.AROUND
+        self._left = block.left
+        skipped = first - self.next
+        put.layout, put.vectors, put.blocks = block.layout, put.vectors + skipped + block.span, put.blocks + 1
+        put.deleted += skipped + block.span - block.vectors
+        put.content += len(block.content)
         put.compressed += block.is_compressed
-        put.with_ids += block.has_ids
-        if not left:
+        put.with_ids += block.ids is not None
+        if not block.left:
             self._end_put()
 
     def _end_put(self) -> None:
@@ -156,16 +172,34 @@ class StoreBlocks:
             whole.vectors + put.vectors, whole.blocks + put.blocks, whole.content + put.content,
         )  # fmt: skip
         whole.compressed, whole.with_ids = whole.compressed + put.compressed, whole.with_ids + put.with_ids
+        whole.deleted += put.deleted
         assert whole.layout is not None
-        for first, placed, ids in self._blocks:
-            self.index.add(whole.layout, first, placed)
-            if ids is not None and len(ids):
-                self.index.recent.append((first, ids))
+        for placed, ids in self._blocks:
+            self.index.add(whole.layout, placed)
+            if ids is not None:
+                self.index.recent.append(ids)
         self.discard()
 
+    def delete(self, firsts: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
+        """Count ranges of vectors that are deleted; the last one may skip numbers from the next one on."""
+        whole, count = self._whole, int((ends - firsts).sum())
+        if int(ends[-1]) > whole.vectors:
+            whole.vectors, skipped = int(ends[-1]), int(ends[-1] - firsts[-1])
+            firsts, ends = firsts[:-1], ends[:-1]
+        else:
+            skipped = 0
+        whole.deleted, whole.marked = whole.deleted + count, whole.marked + count - skipped
+        self.index.delete(firsts, ends)
+
     def _take_index(self, place: RecordPlace, token: int, data: bytes, name: str) -> None:
-        if self._left is not None or data[1] not in (form.NODE, form.ROOT, form.PAGE, form.FENCE):
+        if self._left is not None or not form.NODE <= data[1] <= form.DELETION:
             raise InvalidLog("not a block of vectors, and no part of an index there", self._name, name)
+        if data[1] == form.DELETION:
+            firsts, ends = form.decode_deletion(data, self._name, name)
+            after = self._whole.vectors
+            if int(ends[-1]) > after != int(firsts[-1]) or self._whole.layout is None:
+                raise InvalidLog("a deletion of vectors that are not there", self._name, name)
+            self.delete(firsts, ends)
         if not form.is_root(token, data):
             return
         contents, index = form.decode_root(data, self._name, name)
@@ -189,6 +223,7 @@ class StoreWriter:
 
     def __init__(self, log: SealedLog, blocks: StoreBlocks, records: PlacedRecords) -> None:
         self.log, self.blocks, self.records = log, blocks, records
+        self._path = log.path
 
     @classmethod
     def open(cls, path: str, key: MasterKey, anchor: str, events: EventLog | None, *, is_whole: bool = False) -> Self:
@@ -221,7 +256,7 @@ class StoreWriter:
         if ids is not None and ids.shape != (vectors.count,):
             what = f"expected {vectors.count} token ids, got an array of shape {ids.shape}"
             raise InvalidVectors(what, "token ids", "give one for each vector").in_file(vectors.name)
-        before, is_plain = there.vectors, layout.mode == "lossless" and ids is None and not options.compress
+        is_plain = layout.mode == "lossless" and ids is None and not options.compress
         step = max(1, AT_A_TIME // max(1, block * layout.width * layout.given.itemsize)) * block
         for start in range(0, max(vectors.count, 1), step):
             stop = min(start + step, vectors.count)
@@ -238,17 +273,39 @@ class StoreWriter:
                     for at in range(0, max(len(rows), 1), block)
                 ]  # fmt: skip
             del rows
-            tokens = [before + at if ids is None or not len(ids) else int(ids[at])
-                      for at in range(start, max(stop, start + 1), block)]  # fmt: skip
-            places = self.log.append_all(list(zip(tokens, encoded, strict=True)))
-            for at, place, data in zip(range(start, max(stop, start + 1), block), places, encoded, strict=True):
-                count = min(block, stop - at)
-                placed = form.PlacedBlock(*place, len(data), count, options.compress, ids is not None)
-                some = None if ids is None else ids[at : at + count]
-                self.blocks.count(layout, placed, vectors.count - at - count, some)
-        if places[-1].salt != self.blocks.segment or self.blocks.tail > form.TAIL:
-            self.blocks.index.flush(self.blocks.found(), self.records, self._write)
+            self.append_blocks(encoded)
+        self.end_put()
+
+    def append_blocks(self, encoded: Sequence[bytes | memoryview]) -> None:
+        """Append the next blocks of a put."""
+        blocks, first, tokens = (
+            [decode_block(data, self._path, "a new block") for data in encoded],
+            self.blocks.next,
+            [],
+        )
+        for block in blocks:
+            first = first if block.first is None else block.first
+            tokens.append(first if block.ids is None or not len(block.ids) else int(block.ids[0]))
+            first += block.span
+        places = self.log.append_all(list(zip(tokens, encoded, strict=True)))
+        for place, data, block in zip(places, encoded, blocks, strict=True):
+            self.blocks.count(place, len(data), block)
+
+    def end_put(self) -> None:
+        """Write the index if it is due."""
+        if self.blocks.index_is_due(self.log.writer):
+            self.write_index()
         self.records.records = self.log.records
+
+    def write_index(self) -> None:
+        """Write what the last root does not state, and a root."""
+        self.blocks.index.flush(self.blocks.found(), self.records, self._write)
+        self.records.records = self.log.records
+
+    def delete(self, firsts: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
+        """Append a deletion of vectors that are there: ranges of their numbers, in order. See `put`."""
+        self._write(int(firsts[0]), form.encode_deletion(firsts, ends))
+        self.end_put()
 
     def _write(self, token: int, data: bytes) -> RecordPlace:
         """Append a record of the index."""

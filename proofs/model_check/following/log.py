@@ -242,6 +242,7 @@ EVENTS: dict[str, dict[str, Check]] = {
     "log trailer": {**SEALED, "records": _count, "offset": _size, "length": _size},
     "log discarded": {**SEALED, "records": _count, "end": _size},
     "log replaced": {**SEALED, "records": _count, "end": _size, "segment": _text},
+    "log compacted": {**SEALED, "records": _count, "end": _size, "segment": _text},
     "log withdrawn": {**SEALED, "end": _size, "is_removed": _truth},
     "log closed": {**SEALED, "end": _size},
     "log failed": SEALED,

