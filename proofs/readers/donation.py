@@ -41,7 +41,7 @@ def patterns_of_program(patterns: Iterable[str], program: str) -> tuple[str, ...
 def unmatched_patterns(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
     """Return the patterns that fit none of these names, in order.
 
-    >>> unfit(["x", "w*", "v*"], ["w1", "x"])
+    >>> unmatched_patterns(["x", "w*", "v*"], ["w1", "x"])
     ['v*']
     """
     donated = frozenset(names)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,16 @@ def test_a_line_is_printed_as_one_and_a_text_as_its_lines(capsys: pytest.Capture
     assert capsys.readouterr().out == "a\\nPROVED b\nc\nd\n e\\x1b[2J\n"
 
 
+def test_lines_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that `verify-plan … | grep -q PROVED` does not close a pipe that is still written to."""
+    written: list[str] = []
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "write", written.append)
+    monkeypatch.setattr(sys, "stdout", stream)
+    print_lines("PROVED a", "  step: 2")
+    assert list(filter(None, written)) == ["PROVED a\n  step: 2\n"]
+
+
 def prints(source: str) -> list[int]:
     """The lines on which a module writes to a stream, or makes JSON whose names are not escaped."""
     found = []
@@ -57,8 +69,10 @@ def prints(source: str) -> list[int]:
 
 
 def test_nothing_else_writes_to_a_stream() -> None:
-    """But the installer, which prints only names of its own, and the flush at the end of a command."""
-    own = {"proofs/proving/kernel/install.py", "tmmu/cli/entry.py"}
+    """But the installer, which prints only names of its own, the flush at the end of a command, and JSON in the text
+    that a chat template makes for a model.
+    """
+    own = {"proofs/proving/kernel/install.py", "tmmu/cli/entry.py", "tmmu/foundry/chat.py"}
     for path in sorted((*ROOT.glob("tmmu/**/*.py"), *ROOT.glob("proofs/**/*.py"))):
         name = path.relative_to(ROOT).as_posix()
         if name not in PRINTS | own:

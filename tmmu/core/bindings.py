@@ -133,7 +133,7 @@ def step_range(name: str, low: int, high: int, step: int) -> tuple[SteppedDim | 
 
     Raises ValueError if no number of steps leads from one end to the other.
 
-    >>> stepped("h", 321, 641, 32)
+    >>> step_range("h", 321, 641, 32)
     (SteppedDim(unit='(h-1)/32', first=1, step=32), (10, 20))
     """
     if step < 1 or low >= high or (high - low) % step:
@@ -159,7 +159,8 @@ def convert_units(bindings: Bindings, point: Mapping[str, int]) -> dict[str, int
 def remove_binding(bindings: Bindings, name: str) -> Bindings:
     """Return the bindings without one name.
 
-    >>> without(Bindings({"n": 1, "m": 2}, ranges={"h/32": (1, 2)}, steps={"h": SteppedDim("h/32", 0, 32)}), "h").ranges
+    >>> stated = Bindings({"n": 1, "m": 2}, ranges={"h/32": (1, 2)}, steps={"h": SteppedDim("h/32", 0, 32)})
+    >>> remove_binding(stated, "h").ranges
     {}
     """
     left = {name, bindings.steps[name].unit} if name in bindings.steps else {name}
@@ -177,7 +178,7 @@ def remove_binding(bindings: Bindings, name: str) -> Bindings:
 def format_ranges(bindings: Bindings) -> dict[str, str]:
     """Format the ranges for a command line: `1..4096`, `320..640:32`.
 
-    >>> ranges_text(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": SteppedDim("h/32", 0, 32)}))
+    >>> format_ranges(Bindings(ranges={"h/32": (10, 20), "n": (1, 8)}, steps={"h": SteppedDim("h/32", 0, 32)}))
     {'n': '1..8', 'h': '320..640:32'}
     """
     units = {step.unit for step in bindings.steps.values()}
@@ -194,7 +195,7 @@ def parse_size(text: str) -> tuple[tuple[int, ...], str | None]:
 
     Returns the shape and the element type, None if the text has none. Raises ValueError for any other text.
 
-    >>> stated_size("1x10"), stated_size("f32:scalar"), stated_size("bytes:40")
+    >>> parse_size("1x10"), parse_size("f32:scalar"), parse_size("bytes:40")
     (((1, 10), None), ((), 'float32'), ((40,), 'uint8'))
     """
     word, colon, shape = text.rpartition(":")

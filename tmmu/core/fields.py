@@ -31,7 +31,7 @@ def unexpected_error(place: str, wanted: str, value: Any) -> TmmuError:
 def format_value(value: Any) -> str:
     """Format a value for a message, always short.
 
-    >>> shown(b"ab"), shown([1, 2]), shown("x" * 100)
+    >>> format_value(b"ab"), format_value([1, 2]), format_value("x" * 100)
     ('a byte string of 2 bytes', 'an array of 2 entries', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'...")
     """
     if isinstance(value, bytes):

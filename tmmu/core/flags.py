@@ -330,7 +330,7 @@ def parse_dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[i
     A range of one number is that size. A range with a step is that of its unit: the dimension is a multiple of the
     unit.
 
-    >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
+    >>> parse_dims({"batch": "1", "seq": "1..4096", "heads": "8..8", "h": "320..640:32"})
     ({'batch': 1, 'heads': 8}, {'seq': (1, 4096), 'h/32': (10, 20)}, {'h': SteppedDim(unit='h/32', first=0, step=32)})
     """
     from tmmu.core.bindings import step_range  # which loads NumPy
@@ -379,7 +379,7 @@ FIX = (
 def parse_offsets(pairs: dict[str, str]) -> dict[str, FixedByte]:
     """Parse the values of --fix as offsets, each with the arena that is named before it, if any.
 
-    >>> offsets({"x": "256", "y": "activations:0x100"})
+    >>> parse_offsets({"x": "256", "y": "activations:0x100"})
     {'x': 256, 'y': ('activations', 256)}
     """
     found: dict[str, FixedByte] = {}
@@ -402,7 +402,7 @@ def parse_offsets(pairs: dict[str, str]) -> dict[str, FixedByte]:
 def parse_successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
     """Parse the values of --dim as sizes of successive batches (`seq=4,8,16`).
 
-    >>> successive({"batch": "1", "seq": "4,8,16"})
+    >>> parse_successive({"batch": "1", "seq": "4,8,16"})
     {'batch': (1,), 'seq': (4, 8, 16)}
     """
     return {
@@ -414,7 +414,7 @@ def parse_successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
 def parse_shapes(given: dict[str, str], in_bytes: dict[str, str]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
     """Parse the values of --shape and --bytes: plain shapes (1x3x640x640, `scalar`), and sizes declared with a type.
 
-    >>> shapes({"x": "1x3", "y": "f32:1x10"}, {"z": "40"})
+    >>> parse_shapes({"x": "1x3", "y": "f32:1x10"}, {"z": "40"})
     ({'x': (1, 3)}, {'y': 'float32:1x10', 'z': 'bytes:40'})
     """
     from tmmu.core.bindings import parse_size  # which loads NumPy

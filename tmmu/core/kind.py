@@ -46,7 +46,7 @@ OTHERS = {
 def kind_of_head(head: bytes) -> str | None:
     """Return the kind of a file with these first bytes, or None if it is unknown.
 
-    >>> kind(b"\\xb1cops\\x80"), kind(b"\\xa5fclaims"), kind(b"\\x08\\x0a"), kind(b"no")
+    >>> kind_of_head(b"\\xb1cops\\x80"), kind_of_head(b"\\xa5fclaims"), kind_of_head(b"\\x08\\x0a"), kind_of_head(b"no")
     ('IR', 'plan', 'ONNX', None)
     """
     if (found := text_kind(head)) is not None:
@@ -67,7 +67,7 @@ def kind_of_head(head: bytes) -> str | None:
 def text_kind(head: bytes) -> str | None:
     """Return the kind of a text file with these first bytes, None if it is not one of ours.
 
-    >>> is_text(b"tmmu-ir-text 1\\n"), is_text(b"tmmu")
+    >>> text_kind(b"tmmu-ir-text 1\\n"), text_kind(b"tmmu")
     ('IR', None)
     """
     return next((found for title, found in TEXT.items() if head.startswith(title)), None)

@@ -25,7 +25,7 @@ NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
 def escape_line(text: str) -> str:
     """Escape line breaks and other control characters, so that a name cannot pass for output. spec: RE3.8
 
-    >>> print(one_line("a name\\nPROVED b.cbor"))
+    >>> print(escape_line("a name\\nPROVED b.cbor"))
     a name\\nPROVED b.cbor
     """
     if text.isprintable():
@@ -36,7 +36,7 @@ def escape_line(text: str) -> str:
 def format_size(count: int) -> str:
     """Format a number of bytes with its unit, to two decimals.
 
-    >>> size(0), size(1536), size(3 << 30)
+    >>> format_size(0), format_size(1536), format_size(3 << 30)
     ('0 B', '1.50 KiB', '3.00 GiB')
     """
     if count < 1024:
@@ -49,7 +49,7 @@ def format_size(count: int) -> str:
 def format_kib(count: int) -> str:
     """Return a number of bytes in KiB with two decimals, as in MiCo's table.
 
-    >>> kib(2640), kib(0)
+    >>> format_kib(2640), format_kib(0)
     ('2.58 KiB', '0.00 KiB')
     """
     return f"{count / 1024:.2f} KiB"
@@ -58,7 +58,7 @@ def format_kib(count: int) -> str:
 def list_names(names: Sequence[str], limit: int = 8) -> str:
     """Return the first names, joined by commas, and how many more there are.
 
-    >>> listed([str(k) for k in range(9)]), listed("ab"), listed("abc", 1)
+    >>> list_names([str(k) for k in range(9)]), list_names("ab"), list_names("abc", 1)
     ('0, 1, 2, 3, 4, 5, 6, 7 and 1 more', 'a, b', 'a and 2 more')
     """
     more = len(names) - limit
@@ -71,7 +71,7 @@ UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1
 def parse_size(text: str) -> int | None:
     """Parse a number of bytes such as 24GiB or 1048576; None for anything else, and from 2**64 on.
 
-    >>> read_size("24GiB"), read_size("512"), read_size("1.5GiB"), read_size("-1")
+    >>> parse_size("24GiB"), parse_size("512"), parse_size("1.5GiB"), parse_size("-1")
     (25769803776, 512, None, None)
     """
     found = re.fullmatch(r"([0-9]{1,20})([KMGT]iB|B|)", text, re.IGNORECASE)
@@ -82,7 +82,7 @@ def parse_size(text: str) -> int | None:
 def count_noun(count: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun, in the plural unless it is 1.
 
-    >>> counted(1, "slot"), counted(0, "slot"), counted(2, "batch", "batches")
+    >>> count_noun(1, "slot"), count_noun(0, "slot"), count_noun(2, "batch", "batches")
     ('1 slot', '0 slots', '2 batches')
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
@@ -91,7 +91,7 @@ def count_noun(count: int, noun: str, plural: str = "") -> str:
 def align_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows as lines, with each column as wide as its widest cell.
 
-    >>> list(aligned([["a", "bc"], ["def", "g"]]))
+    >>> list(align_rows([["a", "bc"], ["def", "g"]]))
     ['a    bc', 'def  g']
     """
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -116,18 +116,20 @@ def is_terminal(stream: TextIO | None) -> bool:
 def print_lines(*lines: str, err: bool = False) -> None:
     """Print lines, with control characters escaped; to the standard error if `err`.
 
-    On a terminal a leading answer word is coloured, unless NO_COLOR is set.
+    On a terminal a leading answer word is coloured, unless NO_COLOR is set. The lines are written at once, also where
+    Python does not buffer: who reads a pipe to the first line that matches, as `grep -q` does, has received them all.
     """
     stream = sys.stderr if err else sys.stdout
     is_coloured = is_terminal(stream) and not os.environ.get("NO_COLOR")
     with ExitStack() as stack:
         for hidden in ABOVE:
             stack.enter_context(hidden())
-        for line in map(escape_line, lines):
+        printed = list(map(escape_line, lines))
+        for k, line in enumerate(printed if is_coloured else ()):
             word, space, rest = line.partition(" ")
-            if is_coloured and word in COLOURS:
-                line = f"\x1b[{COLOURS[word]}m{word}\x1b[0m{space}{rest}"
-            print(line, file=stream)
+            if word in COLOURS:
+                printed[k] = f"\x1b[{COLOURS[word]}m{word}\x1b[0m{space}{rest}"
+        print("".join(f"{line}\n" for line in printed), end="", file=stream)
         if stream is not None:  # the command was started without it
             stream.flush()
 
@@ -147,7 +149,7 @@ COMPARED = 10_000
 def suggest_names(name: str, known: Iterable[str], otherwise: str) -> str:
     """Suggest known names similar to an unknown one, as a question; returns `otherwise` if none is similar. spec: C5.5
 
-    >>> did_you_mean("gtp2", ["gpt2", "unet"], "--list prints the names")
+    >>> suggest_names("gtp2", ["gpt2", "unet"], "--list prints the names")
     'did you mean gpt2?'
     """
     import difflib
@@ -197,7 +199,7 @@ FORMULA = ("=", "+", "-", "@")
 def escape_cell(value: Any) -> Any:
     """Format an entry for CSV: without control characters, and never a formula for a spreadsheet. spec: C2.8
 
-    >>> spreadsheet_safe("a\\nb"), spreadsheet_safe("=A1"), spreadsheet_safe(["@x", "y"]), spreadsheet_safe(-1)
+    >>> escape_cell("a\\nb"), escape_cell("=A1"), escape_cell(["@x", "y"]), escape_cell(-1)
     ('a\\\\nb', "'=A1", "'@x y", -1)
     """
     text = " ".join(value) if isinstance(value, list) else value
@@ -209,7 +211,7 @@ def escape_cell(value: Any) -> Any:
 def format_json(value: Any, indent: int | None = 1) -> str:
     """Format JSON with names in their own script, and every control character (C1 and bidirectional ones too) escaped.
 
-    >>> print(json_text({"größe": "a\\u202eb\\x9b"}, indent=None))
+    >>> print(format_json({"größe": "a\\u202eb\\x9b"}, indent=None))
     {"größe": "a\\u202eb\\u009b"}
     """
     text = json.dumps(value, indent=indent, ensure_ascii=False)

@@ -45,8 +45,7 @@ def find_record() -> Path | None:
 def name_phase(phase: str) -> str:
     """Return the name of a phase of the command that runs, by its first words.
 
-    >>> name_phase("planning")   # of `tmmu plan m.onnx`
-    'tmmu plan planning'
+    In `tmmu plan m.onnx`, planning has the name `tmmu plan planning`.
     """
     words = [os.path.basename(sys.argv[0]), *sys.argv[1:2]] if sys.argv else []
     return " ".join((*(word for word in words if not word.startswith("-") and os.sep not in word), phase))[:LONGEST]

@@ -267,7 +267,7 @@ def format_name(name: str, form: Format) -> str:
     """Format a name: bare if possible, otherwise as a JSON string. spec: X1.3
 
     >>> form = Format("t", 1, "INVALID_IR", frozenset({"input"}))
-    >>> [written(name, form) for name in ("conv.1/out", "a b", "input", "a->b")]
+    >>> [format_name(name, form) for name in ("conv.1/out", "a b", "input", "a->b")]
     ['conv.1/out', '"a b"', '"input"', '"a->b"']
     """
     bare = name.isprintable() and not any(c in name for c in ' "#') and ARROW not in name and name not in form.words
@@ -277,7 +277,7 @@ def format_name(name: str, form: Format) -> str:
 def parse_operator(text: str) -> tuple[str, str]:
     """Split a text into domain and operator: `jax.lax::add`, or `Add` without a domain. spec: X1.5
 
-    >>> operator("Add"), operator("jax.lax::add"), operator("::a::b")
+    >>> parse_operator("Add"), parse_operator("jax.lax::add"), parse_operator("::a::b")
     (('', 'Add'), ('jax.lax', 'add'), ('', 'a::b'))
     """
     domain, colons, op = text.partition("::")

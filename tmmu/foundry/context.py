@@ -31,7 +31,7 @@ logger = logging.getLogger("tmmu.foundry")
 def round_up(tokens: int) -> int:
     """Return the least multiple of 128 that is at least `tokens` and at least 128.
 
-    >>> [rounded_up(tokens) for tokens in (0, 100, 128, 129, 3000)]
+    >>> [round_up(tokens) for tokens in (0, 100, 128, 129, 3000)]
     [128, 128, 128, 256, 3072]
     """
     return max(1, -(-tokens // BLOCK)) * BLOCK
@@ -40,7 +40,7 @@ def round_up(tokens: int) -> int:
 def round_down(tokens: int) -> int:
     """Return the largest multiple of 128 that is at most `tokens`.
 
-    >>> [rounded_down(tokens) for tokens in (127, 200, 4681)]
+    >>> [round_down(tokens) for tokens in (127, 200, 4681)]
     [0, 128, 4608]
     """
     return tokens // BLOCK * BLOCK

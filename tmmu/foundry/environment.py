@@ -122,7 +122,7 @@ class Setting(NamedTuple):
 def list_settings(environment: Mapping[str, str]) -> list[Setting]:
     """Return the six variables with their values. Raises `InvalidSetting`, which names a variable with a wrong value.
 
-    >>> [row.value for row in table({"METALLIC_KV_MEMORY_BUDGET_MB": "512"})]
+    >>> [row.value for row in list_settings({"METALLIC_KV_MEMORY_BUDGET_MB": "512"})]
     ['Model Default', '512', '0', '0', '32', '64']
     """
     settings = Settings.of(environment)

@@ -20,7 +20,7 @@ from tmmu.planner.training.expand import expand_to_joint, mark_saved
 def choose_mode(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
     """Return the requested mode and preset, completed if one is None. Raises MODE_VIOLATION for an impossible pair.
 
-    >>> chosen(None, None, None), chosen("backward", None, None), chosen(None, "remat_enabled", 1 << 30)
+    >>> choose_mode(None, None, None), choose_mode("backward", None, None), choose_mode(None, "remat_enabled", 1 << 30)
     (('inference', 'inference'), ('backward', 'train_full'), ('backward', 'remat_enabled'))
     """
     if preset is None:

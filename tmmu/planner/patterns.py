@@ -10,7 +10,7 @@ def match_pattern(pattern: str, name: str) -> bool:
 
     The pieces between the stars are found from left to right, each as early as possible: O(name).
 
-    >>> matches("layer*.weight", "layer0.fc1.weight"), matches("*[0]", "w[0]"), matches("a", "ab")
+    >>> match_pattern("layer*.weight", "layer0.fc1.weight"), match_pattern("*[0]", "w[0]"), match_pattern("a", "ab")
     (True, True, False)
     """
     first, *rest = pattern.split("*")

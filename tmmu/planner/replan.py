@@ -62,7 +62,7 @@ def find_outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
 def widen_bindings(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
     """Return the bindings of a new plan: the smallest envelope that holds the old one and the shape. spec: R6.8
 
-    >>> widened(Bindings({"batch": 4}, ranges={"seq": (1, 4096)}), {"seq": 5000, "batch": 4}).ranges
+    >>> widen_bindings(Bindings({"batch": 4}, ranges={"seq": (1, 4096)}), {"seq": 5000, "batch": 4}).ranges
     {'seq': (1, 5000)}
     """
     ends = {

@@ -178,7 +178,7 @@ def has_domain(domain: str) -> bool:
 def is_view_result(domain: str, op: str, result: int) -> bool:
     """Return whether that result of an operator is a view of its first operand, if both have the same size.
 
-    >>> shows("", "Reshape", 0), shows("", "Transpose", 0), shows("tmmu.grad", "AddGrad", 1)
+    >>> is_view_result("", "Reshape", 0), is_view_result("", "Transpose", 0), is_view_result("tmmu.grad", "AddGrad", 1)
     (True, False, True)
     """
     if domain == DOMAIN:
@@ -189,8 +189,10 @@ def is_view_result(domain: str, op: str, result: int) -> bool:
 def elementwise_operands(domain: str, op: str) -> tuple[int, ...]:
     """Return the positions of the operands that result 0 depends on element by element.
 
-    >>> bytewise("", "Add"), bytewise("", "MatMul"), bytewise("tmmu.grad", "ReluGrad")
-    ((0, 1), (), (0,))
+    >>> elementwise_operands("", "Add"), elementwise_operands("", "MatMul")
+    ((0, 1), ())
+    >>> elementwise_operands("tmmu.grad", "ReluGrad")
+    (0,)
     """
     if domain == DOMAIN:
         return (0,) if row_of("", op.removesuffix("Grad")).gradient_bytewise else ()

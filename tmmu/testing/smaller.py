@@ -66,7 +66,7 @@ def smaller_sizes(size: int, unit: int) -> Iterator[int]:
     """Yield multiples of a unit below a size: the unit, half of the way to it, three quarters, and so on.
 
     >>> list(smaller_sizes(64, 8))
-    [8, 32, 48, 56]
+    [8, 40, 56]
     """
     if unit and size > unit:
         rest = (size - unit) // unit

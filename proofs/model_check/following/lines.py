@@ -87,7 +87,7 @@ def format_line(source: int, action: str, observed: dict[str, Any]) -> Line:
 def format_value(item: Any, source: int | None = None) -> str:
     r"""Return a value as a TLA+ expression.
 
-    >>> value({"action": "Ask", "need": [1, 2], "granted": True})
+    >>> format_value({"action": "Ask", "need": [1, 2], "granted": True})
     '[action |-> "Ask", need |-> <<1, 2>>, granted |-> TRUE]'
     """
     if isinstance(item, bool):

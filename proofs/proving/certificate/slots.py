@@ -124,7 +124,7 @@ def _changes(placement: Placement, rows: Rows) -> Changes:
 def running_totals(amounts: list[int]) -> list[int]:
     """Return the total before the first amount, after it, after the second, and so on, in exact integers.
 
-    >>> running([2, 3, -5])
+    >>> running_totals([2, 3, -5])
     [0, 2, 5, 0]
     """
     return list(accumulate(amounts, initial=0))

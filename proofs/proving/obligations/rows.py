@@ -51,7 +51,7 @@ class Unprovable(Exception):
 def format_calls(template: str, columns: Sequence[Column]) -> list[str]:
     """Fill the template with the numbers of each row, as Python ints.
 
-    >>> calls("(f %d %d)", [np.array([1, 2]), np.array([3, 4])])
+    >>> format_calls("(f %d %d)", [np.array([1, 2]), np.array([3, 4])])
     ['(f 1 3)', '(f 2 4)']
     """
     return [template % numbers for numbers in zip(*(column.tolist() for column in columns), strict=True)]
@@ -60,7 +60,7 @@ def format_calls(template: str, columns: Sequence[Column]) -> list[str]:
 def format_integer(value: int) -> str:
     """Return an integer as an SMT-LIB term, which has no negative literals.
 
-    >>> number(7), number(-7)
+    >>> format_integer(7), format_integer(-7)
     ('7', '(- 7)')
     """
     return str(value) if value >= 0 else f"(- {-value})"

@@ -34,7 +34,7 @@ def copy_outputs(body: str, outputs: Iterable[str], made: Container[str]) -> Ite
 
     Examples
     --------
-    >>> [h.copy for h in handed_out("loop/body", ["loop/body/a", "x", "loop/body/a"], {"loop/body/a"})]
+    >>> [h.copy for h in copy_outputs("loop/body", ["loop/body/a", "x", "loop/body/a"], {"loop/body/a"})]
     [None, 'loop/body/x.copy1', 'loop/body/a.copy2']
     """
     seen: set[str] = set()

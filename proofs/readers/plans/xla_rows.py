@@ -215,7 +215,7 @@ class Rows:
 def format_place(index: Index) -> str:
     """Return a place in a result as HLO writes it.
 
-    >>> shown((1, 0))
+    >>> format_place((1, 0))
     '{1,0}'
     """
     return f"{{{','.join(map(str, index))}}}"

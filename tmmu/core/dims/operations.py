@@ -61,7 +61,7 @@ def minimum_of(left: Dim, right: Dim) -> Dim:
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n = symbol("n", 1, 8)
-    >>> smaller(n, 8) == n, str(smaller(n, 4)), larger(n, 9)
+    >>> minimum_of(n, 8) == n, str(minimum_of(n, 4)), maximum_of(n, 9)
     (True, 'min(4, n)', 9)
     """
     difference = bounds_of(left - right)
@@ -95,7 +95,7 @@ def divide_exactly(left: Dim, right: Dim) -> Dim | None:
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n, m = symbol("n", 1, 8), symbol("m", 1, 8)
-    >>> str(divided(12 * n * n + 12 * m * n, n + m)), divided(n, m) is None
+    >>> str(divide_exactly(12 * n * n + 12 * m * n, n + m)), divide_exactly(n, m) is None
     ('12*n', True)
     """
     rest, result = dict(terms_of(left)), dict[Monomial, int]()

@@ -176,7 +176,7 @@ def collapse_dimensions(shape: Sequence[int], *steps: Sequence[int]) -> tuple[li
     `steps` are the steps along the dimensions of `shape`, a list for each tensor. Dimensions of one element are
     removed, and two dimensions become one if every list has one constant step through both.
 
-    >>> collapsed((2, 3, 1, 4), (12, 4, 4, 1), (0, 4, 4, 1))
+    >>> collapse_dimensions((2, 3, 1, 4), (12, 4, 4, 1), (0, 4, 4, 1))
     ([2, 12], [[12, 1], [0, 1]])
     """
     dims: list[int] = []

@@ -27,7 +27,7 @@ def gradient_reads(node: Node, position: int) -> tuple[int, ...] | None:
     """Return the tensors of `node` that the gradient of its operand at `position` reads, or None if it has no gradient.
 
     >>> node = Node("n", "Div", (0, 1), (2,))
-    >>> reads(node, 0), reads(node, 1), reads(Node("n", "Shape", (0,), (1,)), 0)
+    >>> gradient_reads(node, 0), gradient_reads(node, 1), gradient_reads(Node("n", "Shape", (0,), (1,)), 0)
     ((1,), (1, 2), None)
     """
     chosen = gradient_rule(node).reads(position)
@@ -50,7 +50,9 @@ def is_floating(tensor: Tensor) -> bool:
 def gradient_operator(node: Node) -> tuple[str, str]:
     """Return the domain and operator of a node's gradient.
 
-    >>> operator(Node("n", "Relu", (0,), (1,))), operator(Node("n", "Fused", (0,), (1,), "com.example"))
-    (('tmmu.grad', 'ReluGrad'), ('tmmu.grad/com.example', 'FusedGrad'))
+    >>> gradient_operator(Node("n", "Relu", (0,), (1,)))
+    ('tmmu.grad', 'ReluGrad')
+    >>> gradient_operator(Node("n", "Fused", (0,), (1,), "com.example"))
+    ('tmmu.grad/com.example', 'FusedGrad')
     """
     return DOMAIN if is_known(node) else f"{DOMAIN}/{node.domain or ONNX[1]}", f"{node.op}Grad"
