@@ -117,7 +117,7 @@ def print_lines(*lines: str, err: bool = False) -> None:
     """Print lines, with control characters escaped; to the standard error if `err`.
 
     On a terminal a leading answer word is coloured, unless NO_COLOR is set. The lines are written at once, also where
-    Python does not buffer: who reads a pipe to the first line that matches, as `grep -q` does, has received them all.
+    Python does not buffer: a reader that closes the pipe after a line, as `grep -q` does, has received them all.
     """
     stream = sys.stderr if err else sys.stdout
     is_coloured = is_terminal(stream) and not os.environ.get("NO_COLOR")
