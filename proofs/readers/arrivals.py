@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.columns import NONE
+from tmmu.core.output import list_names
 from tmmu.core.vocabulary import ARRIVAL, MAIN, NodePart, Role
 from tmmu.plans.allocation import Allocation
 from tmmu.plans.columns import IS_INPUT, PARTS, ROLES
@@ -47,6 +48,17 @@ def list_late_inputs(allocation: Allocation) -> frozenset[str]:
     """Return the names of the inputs that arrive late. O(tensors + steps)."""
     rows = np.flatnonzero(find_late_inputs(allocation)).tolist()
     return frozenset(allocation.tensors.name[row] for row in rows)
+
+
+def state_arrivals(allocation: Allocation) -> str:
+    """Return which late inputs the caller writes at which step, as the end of a sentence; "" if there are none.
+
+    O(tensors + steps). spec: V1.19
+    """
+    t = allocation.tensors
+    rows = np.flatnonzero(find_late_inputs(allocation)).tolist()
+    stated = [f"{t.name[row]} at step {int(t.writer[row])}" for row in rows]
+    return f"; the caller writes {list_names(stated)}" if stated else ""
 
 
 def find_wrong_arrivals(allocation: Allocation) -> Iterator[WrongArrival]:

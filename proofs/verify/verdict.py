@@ -14,6 +14,7 @@ from typing import Any
 from proofs.definition.checker.inputs import InputFate, find_lost_inputs
 from proofs.definition.violations import OF_STEPS, Discharge, Obligation, Violation, obligations_discharged
 from proofs.proving.obligations import Outcome
+from proofs.readers.arrivals import state_arrivals
 from proofs.verify.boxes import boxes
 from proofs.verify.options import Options
 from tmmu.core.errors import TmmuError
@@ -51,11 +52,14 @@ NOTHING_KNOWN = InputFate()
 
 
 def state_execution(plan: Plan | BufferPlan) -> str:
-    """Return how the steps of a plan are taken to run. spec: V5.9, X5.7, X5.14"""
-    if isinstance(plan, BufferPlan) or not plan.allocation.streams:
+    """Return how the steps of a plan are taken to run, and when inputs arrive late. spec: V1.19, V5.9, X5.7, X5.14"""
+    if isinstance(plan, BufferPlan):
         return EXECUTION
+    arrivals = state_arrivals(plan.allocation)
+    if not plan.allocation.streams:
+        return EXECUTION + arrivals
     has_barriers = len(plan.allocation.streams) > 1 and len(plan.allocation.bodies) > 1
-    return OVERLAPPING + BARRIERS * has_barriers
+    return OVERLAPPING + BARRIERS * has_barriers + arrivals
 
 
 @dataclass

@@ -10,6 +10,7 @@ import re
 import pytest
 
 from proofs.proving.obligations import MODULES
+from proofs.verify.verdict import EXECUTION, state_execution
 from tests.support.objections import objections
 from tests.support.text_models import text_model
 from tests.support.three_checks import by_rows, by_the_checker
@@ -46,6 +47,12 @@ def find_faults(lines: str) -> tuple[set[str], set[str]]:
     """The obligations that the naive checker finds broken, and those that the rows do not show."""
     plan = plan_of(lines)
     return by_the_checker(plan, None, NOTHING), by_rows(plan, None, NOTHING)
+
+
+def test_a_verdict_assumes_that_the_caller_writes_late_inputs_at_their_steps() -> None:
+    """spec: V1.19"""
+    assert state_execution(plan_of(LATE)) == f"{EXECUTION}; the caller writes late at step 2"
+    assert state_execution(plan_of(LATE.replace(" 0 input from third", " 256 input"))) == EXECUTION
 
 
 def test_the_bytes_of_a_late_input_are_free_until_it_arrives() -> None:
