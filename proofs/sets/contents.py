@@ -14,7 +14,7 @@ from proofs.sets.members import SetMember
 from tmmu.core.output import list_names
 from tmmu.plans.sets import Agreement, SharedUse
 
-NO_MODEL = "no model is given: --models"
+NO_MODEL = "no model is given"
 FIX = "give both files one value, or do not share it"
 
 End = tuple[str, str]

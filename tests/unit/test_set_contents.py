@@ -28,7 +28,7 @@ from tmmu.plans.columns import ROLES
 Weights = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 PARAMETER = ROLES.index(Role.PARAMETER)
 ONES, TWOS = np.ones((4, 4), np.float32), np.full((4, 4), 2, np.float32)
-NOT_GIVEN = "not checked: contents of shared weights (no model is given"
+NOT_GIVEN = "not checked: contents of shared weights (no model is given)"
 NOT_STORED = "not checked: contents of shared weights (the models do not store the only values of a:w, b:w)"
 
 

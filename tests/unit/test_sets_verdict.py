@@ -32,6 +32,7 @@ from tests.support.wrong_sets import ARENA, FILL, NEXT, OTHER, changed
 from tmmu.core.vocabulary import Bindings
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.plans import file, text
+from tmmu.plans import sets as files
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Membership, Plan
 from tmmu.plans.sets import PlanSet, plan_path
@@ -174,6 +175,22 @@ def test_a_plan_of_another_set_is_refuted_with_both_values(plan: Plan, manifest:
     assert verdict.witness is not None
     assert (verdict.verdict, verdict.witness["obligation"], verdict.witness["field"]) == (REFUTED, "one_set", field)
     assert verdict.witness["stated"] != verdict.witness["recomputed"]
+
+
+def test_a_manifest_that_is_refused_is_the_error_and_not_a_donated_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its plans are programs, so that `PROGRAM:NAME` is of one of them. spec: PS2.4, PS4.9"""
+    files.save(tmp_path, MADE.plan_set, {name: file.encode(plan) for name, plan in MADE.plans.items()})
+    donated = ("--donate=prefill:cache", "--donate=decode:cache")
+    assert entry.run([str(tmp_path), *donated, "-q"]) == 0
+    manifest = tmp_path / "set.cbor"
+    manifest.write_bytes(manifest.read_bytes()[:-1])
+    capsys.readouterr()
+    assert entry.run([str(tmp_path), *donated, "-q"]) == 4
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].startswith("UNKNOWN set of ")
+    assert (str(manifest) in err, "--donate" in err) == (True, False)
 
 
 def test_a_manifest_that_states_too_small_an_arena_is_refuted() -> None:
