@@ -15,6 +15,8 @@ from tmmu.core.output import list_names
 from tmmu.plans.sets import Agreement, SharedUse
 
 NO_MODEL = "no model is given"
+LISTED = 4
+"""The most names in a reason."""
 FIX = "give both files one value, or do not share it"
 
 End = tuple[str, str]
@@ -86,7 +88,7 @@ def _difference(name: str, ends: tuple[End, End], known: Mapping[End, bytes]) ->
 
 def _why_unknown(unknown: Sequence[End], models: Mapping[str, str | None]) -> str:
     """Return why values were not compared, or nothing if all were."""
-    if any(models.get(program) is None for program, _ in unknown):
-        return NO_MODEL
+    if absent := list(dict.fromkeys(program for program, _ in unknown if models.get(program) is None)):
+        return f"no model of {list_names(absent, LISTED)} is given" if any(models.values()) else NO_MODEL
     names = [f"{program}:{name}" for program, name in unknown]
-    return f"the models do not store the only values of {list_names(names, 4)}" if names else ""
+    return f"the models do not store the only values of {list_names(names, LISTED)}" if names else ""

@@ -160,6 +160,22 @@ def test_three_files_of_which_the_last_differs_and_one_has_no_value(tmp_path: Pa
     assert run(["plan", *models, "--share", "w", "-q", "-o", str(tmp_path / "set")]) == 2
 
 
+def test_a_set_that_is_extended_says_which_values_were_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The models of the programs that it has are not read again. The verifier compares all."""
+    for name, values in (("a", ONES), ("b", ONES), ("c", TWOS)):
+        initializer(tmp_path / f"{name}.onnx", values)
+    models = [str(tmp_path / f"{name}.onnx") for name in "abc"]
+    flags, folder = ["--share", "w"], str(tmp_path / "set")
+    assert run(["plan", *models[:2], *flags, "-o", folder]) == 0
+    assert "not compared" not in capsys.readouterr().out
+    assert run(["plan", models[2], *flags, "--extend", folder]) == 0
+    assert "not compared: contents of shared weights (no model of a, b is given)" in capsys.readouterr().out
+    assert entry.run([folder, *(f"--models={path}" for path in models)]) == 1
+    assert "w: a:w and c:w have different values in their files" in capsys.readouterr().out
+
+
 def test_a_constant_of_a_function_is_one_of_the_model_that_calls_it(tmp_path: Path) -> None:
     """Names are those that the model has once its functions are inlined. spec: T10.8"""
     domains = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]

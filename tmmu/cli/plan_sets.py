@@ -118,6 +118,8 @@ def _text(made: CheckedSet, paths: Sequence[str], spent: int, *, why: bool) -> I
     yield from (f"wrote {path}" for path in paths)
     yield from set_report.lines(planned.plan_set, planned.plans)
     yield from _not_carried_on(made)
+    if made.uncompared:
+        yield f"  not compared: contents of shared weights ({made.uncompared}): verify the set with --models of all"
     for name, refused in planned.refused.items():
         if why:
             yield from (f"  {name}: {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in refused)

@@ -55,6 +55,8 @@ class CheckedSet:
     planned: PlannedSet
     data: dict[str, bytes]
     tasks: dict[str, PlanningTask]
+    uncompared: str = ""
+    """Why the values of weights that a set was extended with were not compared with those of its own programs."""
 
     def write(self, folder: str) -> list[str]:
         """Write the set into a folder, and return the paths. Raises as `sets.save`."""
@@ -102,11 +104,12 @@ def plan_and_check(
             members.append(_member(name, check.subject_of(plan, data[name])))
         except TmmuError as error:
             raise error.in_file(request.models[name]) from None
-    for difference in compare_contents(members, made.plan_set.agreement, request.models).differing:
+    contents = compare_contents(members, made.plan_set.agreement, request.models)
+    for difference in contents.differing:
         raise share_error(difference.shared, difference.what, FIX)
     for violation in find_violations(members, made.plan_set.agreement, made.plan_set):
         raise bug_error(violation.obligation, violation.text)
-    return CheckedSet(made, data, tasks)
+    return CheckedSet(made, data, tasks, "" if request.extended is None else contents.unknown)
 
 
 def _member(name: str, subject: Subject) -> SetMember:
