@@ -35,7 +35,7 @@ from tmmu.plans import file, text
 from tmmu.plans import sets as files
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Membership, Plan
-from tmmu.plans.sets import PlanSet, plan_path
+from tmmu.plans.sets import PlanSet, SharedUse, plan_path
 
 CORPUS = Path(__file__).parents[1] / "corpus/foreign/proved"
 MADE = plan_programs(
@@ -240,6 +240,27 @@ def test_a_training_step_of_xla_is_a_set_over_its_own_donated_state(monkeypatch:
     assert list(find_violations(both, agreement)) == []
     apart = [replace(both[0], exits={}), both[1]]  # otherwise the results are other tensors in the bytes of state
     assert list(find_violations(apart, agree_by_names(apart, ["p__*", "m__*", "constant*", "t.1"], ["*"])))
+
+
+def test_state_that_a_program_mutates_is_its_entry_too() -> None:
+    """A manifest that hides the entry says that the program needs no state. spec: PS1.13"""
+    bodies = {
+        "fill": "tensor s 4 m 0 output\nstep f my::F -> s\n",
+        "step": "tensor s 4 m 0 optimizer\ntensor y 4 m 8 output\nstep g my::G s -> s y changes s\n",
+    }
+    members = []
+    for name, body in bodies.items():
+        stated = file.pass_gate(text.read(f"tmmu-plan-text 1\narena m 64\n{body}".encode(), name))
+        assert isinstance(stated, StatedPlan)
+        members.append(SetMember(name, name, stated.plan, Subject(stated, donated=frozenset("s")).run))
+    right = agree_by_names(members, ("s",), ())
+    (one,) = right.shared
+    assert one.uses["step"] == SharedUse("s", "s")
+    assert list(find_violations(members, right)) == []
+    forged = replace(right, shared=(replace(one, uses={**one.uses, "step": SharedUse(None, "s")}),))
+    (found,) = find_violations(members, forged)
+    assert (found.obligation, found.programs) == (Obligation.SHARED_AT_ONE_PLACE, ("step",))
+    assert "it is the entry too" in found.text
 
 
 def test_what_was_proved_of_a_plan_is_what_the_set_is_made_of() -> None:
