@@ -14,6 +14,7 @@ import gc
 import math
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ from tmmu.core import progress
 KERNEL = Path(__file__).parent / "integration" / "kernel"
 progress.INTERVAL_S = 3600.0  # what a command prints does not depend on how busy the machine is
 gc.disable()  # until tests are collected
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a shell runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 collect_ignore = (
     [] if installed.find_program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
 )

@@ -72,7 +72,7 @@ def test_stat_states_what_there_is(folder: Path, capsys: pytest.CaptureFixture[s
         "vectors": 300, "width": 16, "type": "float16", "mode": "lossless", "puts": 1, "records": 6,
         "compressed_records": 0, "records_with_token_ids": 0, "bytes": 9600, "stored_bytes": 9600,
         "unfinished_records": 0, "index_records": 1, "segments": 1, "has_trailer": True, "torn_bytes": 6,
-        "acknowledged_records": 7,
+        "acknowledged_records": 7, "numbers": 300, "deleted": 0, "deleted_in_file": 0,
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -247,6 +248,19 @@ def test_a_conversation_goes_on_in_one_session(
         prompt += f" {reply}\n[user] {further}\n[assistant]"
     assert out == wanted
     assert computed < len(tokens) + 40
+
+
+@pytest.mark.parametrize("given", [None, io.TextIOWrapper(io.BytesIO(b"\xff\n"), "utf-8")])
+def test_messages_that_cannot_be_read_are_one_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: io.TextIOWrapper | None
+) -> None:
+    """spec: RE3.1"""
+    template = tmp_path / "t.jinja"
+    template.write_text(TEMPLATE)
+    monkeypatch.setattr(sys, "stdin", given)
+    code, out, err = ran(capsys, "session", "chat", str(file_of()), "--template", str(template), "--context", "512")
+    assert (code, out) == (2, "")
+    assert "the standard input cannot be read as text" in err
 
 
 def test_ctrl_c_ends_a_reply_and_keeps_the_conversation(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import shlex
@@ -129,6 +130,7 @@ def test_a_hostile_file_is_an_error_of_every_command_that_reads_it(
     monkeypatch.chdir(folder)
     unexpected: list[BaseException] = []
     monkeypatch.setattr(process, "OBSERVERS", [unexpected.append])
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
     tried = 0
     for name, arguments in lines(f"hostile/{hostile}"):
         code = answer(name, arguments)

@@ -54,8 +54,8 @@ def bits(array: Any) -> bytes:
 
 def test_the_documents_buffers_have_its_figures() -> None:
     """24 buffers of Qwen2.5-0.5B and of the document's test model, of 32 rows and 2,048 tokens. spec: FD6.9"""
-    qwen = LlamaShape(151936, 896, 24, 14, 2, 64, 4864, 32768, 1e6, 1e-6)
-    small = LlamaShape(100, 128, 2, 2, 1, 64, 256, 2048, 1e4, 1e-5)
+    qwen = LlamaShape(151936, 896, 24, 14, 2, 64, 4864, 32768, (), 1e-6, 0.125)
+    small = LlamaShape(100, 128, 2, 2, 1, 64, 256, 2048, (), 1e-5, 0.125)
     for shape, figure in ((qwen, 19_406_850), (small, 1_722_626)):
         buffers = document_buffers(shape, 32, 2048)
         assert (len(buffers), 2 * sum(buffers.values())) == (24, figure)

@@ -74,7 +74,8 @@ WRONG = {
     "{'descr':'<f4','fortran_order':False,'shape':(1 1)}": "in place of a comma",
     "{'descr':'<f4','fortran_order':False,'shape':True}": "no shape",
     "{'descr':'<f4','fortran_order':False,'shape':(1000000000000,)}": "states 4000000000000 bytes",
-    "{'descr':'<f4','fortran_order':False,'shape':(99999999999999999999,0)}": "no array of the shape",
+    "{'descr':'<f4','fortran_order':False,'shape':(99999999999999999999,0)}": "no array of its shape",
+    "{'descr':'|V2','fortran_order':False,'shape':(0,9223372036854775812)}": "no array of its shape",
     "{'descr':'<f4','fortran_order':False,'shape':(" + "1," * 65 + ")}": "in place of a size",
     "{'descr':'<f4','fortran_order':False,'shape':(1,)} or 1": "goes on after its end",
     "{'descr':" + "[" * 3000: "several fields", "(" * 3000: r"in place of \{",
@@ -86,6 +87,13 @@ def test_a_wrong_header_is_refused(header: str, message: str) -> None:
     data = with_header(header) if header else b"PK"
     with pytest.raises(NotAnArray, match=message.replace("'|O'", r"'\|O'")):
         npy.decode_array(data)
+
+
+@pytest.mark.parametrize("shape", ["0,9223372036854775812", "0,4611686018427387904,4", "1," * 65])
+def test_a_header_whose_shape_numpy_does_not_have_is_refused(shape: str) -> None:
+    """Readers that map a file read its header alone."""
+    with pytest.raises(NotAnArray):
+        npy.parse_header(with_header(f"{{'descr':'|V2','fortran_order':False,'shape':({shape})}}"))
 
 
 def archive(

@@ -16,7 +16,6 @@ import click
 from tmmu.cli import options as shared
 from tmmu.cli.logged import print_warnings
 from tmmu.cli.units import memory
-from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import require_package
 from tmmu.core.flags import OnceGroup, existing, format_examples, gather_options
@@ -320,6 +319,7 @@ def chat(
     Exit codes: 0, 4 no model that can be run or no memory, 2 command line or environment, 70 internal error.
     """
     from tmmu.cli.session_reply import Reply
+    from tmmu.core.canonical import read_bounded
     from tmmu.foundry.chat import ChatTemplate, check_content, count_common
     from tmmu.foundry.sampling import Sampler
     from tmmu.foundry.text_stream import TextStream
@@ -358,13 +358,21 @@ def chat(
 
 
 def _read_lines() -> Iterator[str]:
-    """Yield the lines of the standard input that are not blank, with a prompt on a terminal."""
+    """Yield the lines of the standard input that are not blank, with a prompt on a terminal.
+
+    Raises TmmuError if it is closed, a folder, or not UTF-8. spec: RE3.1
+    """
     is_shown = sys.stdin is not None and sys.stdin.isatty()
     while True:
         try:
             line = input("> " if is_shown else "")
         except EOFError:
             return
+        except (OSError, RuntimeError, UnicodeError) as error:
+            what = "the standard input cannot be read as text"
+            raise TmmuError(
+                "INVALID_BINDING", what, file="-", fix="give messages in UTF-8, one in each line"
+            ) from error
         if line.strip():
             yield line
 

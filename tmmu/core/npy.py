@@ -79,9 +79,14 @@ def parse_header(head: bytes) -> ArrayHeader:
     if not isinstance(descr, str) or _ELEMENTS.fullmatch(descr) is None:
         raise NotAnArray(f"elements of type {str(descr)[:40]!r} are not supported")
     try:
-        return ArrayHeader(np.dtype(descr), is_fortran, shape, begin + length)
+        header = ArrayHeader(np.dtype(descr), is_fortran, shape, begin + length)
     except (TypeError, ValueError) as error:
         raise NotAnArray(f"elements of type {descr!r} do not exist") from error
+    try:  # an array without elements may have a shape that NumPy cannot address
+        np.broadcast_to(np.empty((), header.dtype), shape)
+    except (ValueError, OverflowError) as error:
+        raise NotAnArray("NumPy has no array of its shape") from error
+    return header
 
 
 class _HeaderParser:
@@ -154,11 +159,8 @@ def decode_array(data: bytes) -> NDArray[Any]:
     header = parse_header(data)
     _check_size(header, len(data))
     flat = np.frombuffer(data, np.uint8, header.size, header.start)
-    try:
-        found = flat.view(header.dtype) if header.dtype.itemsize else np.empty(0, header.dtype)
-        return found.reshape(header.shape, order="F" if header.is_fortran else "C")
-    except (ValueError, OverflowError) as error:  # a shape whose product is 0 may be beyond what NumPy addresses
-        raise NotAnArray(f"it has no array of the shape {header.shape}") from error
+    found = flat.view(header.dtype) if header.dtype.itemsize else np.empty(0, header.dtype)
+    return found.reshape(header.shape, order="F" if header.is_fortran else "C")
 
 
 def map_array(path: str | os.PathLike[str]) -> NDArray[Any]:

@@ -83,7 +83,7 @@ class _Moments:
         self.last = np.searchsorted(born, np.asarray(boxes.death, np.int64), "right")  # half-open
         self.size = np.asarray(boxes.size, np.int64)
         # a life is covered by the two ranges of 2^level moments at its ends
-        self.level = np.frexp((self.last - self.first).astype(np.float64))[1] - 1
+        self.level = np.searchsorted(1 << np.arange(63), self.last - self.first, "right") - 1
         self.tail = self.last - (1 << self.level)
 
     def orders(self) -> list[I64]:
