@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from proofs.definition.violations import Obligation, Violation
-from proofs.readers.models.contents import digest_contents
 from proofs.sets.members import SetMember
 from tmmu.core.output import list_names
 from tmmu.plans.sets import Agreement, SharedUse
@@ -63,6 +62,8 @@ def compare_contents(
     for program, names in asked.items():
         path, runtime = models.get(program), by_name[program].plan.bindings.runtime
         if path is not None and runtime is None:  # a runtime stores other values in its graph
+            from proofs.readers.models.contents import digest_contents  # which plans without a model do not need
+
             known |= {(program, name): digest for name, digest in digest_contents(path, names).items()}
     differing, agreeing, unknown = list[DifferentValues](), 0, list[End]()
     for name, ends in groups.items():
