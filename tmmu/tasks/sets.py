@@ -104,10 +104,12 @@ def plan_and_check(
             members.append(_member(name, check.subject_of(plan, data[name])))
         except TmmuError as error:
             raise error.in_file(request.models[name]) from None
-    contents = compare_contents(members, made.plan_set.agreement, request.models)
+    agreement = made.plan_set.agreement
+    added = tuple(one for one in agreement.shared if not tasks.keys().isdisjoint(one.uses))
+    contents = compare_contents(members, replace(agreement, shared=added), request.models)
     for difference in contents.differing:
         raise share_error(difference.shared, difference.what, FIX)
-    for violation in find_violations(members, made.plan_set.agreement, made.plan_set):
+    for violation in find_violations(members, agreement, made.plan_set):
         raise bug_error(violation.obligation, violation.text)
     return CheckedSet(made, data, tasks, "" if request.extended is None else contents.unknown)
 
