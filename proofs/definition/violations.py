@@ -74,6 +74,7 @@ class Obligation(StrEnum):
     STATE_IS_UNTOUCHED = "state_is_untouched", Discharge.OF_SET
     STATE_IS_RETURNED = "state_is_returned", Discharge.OF_SET
     STATE_IS_WRITTEN_FIRST = "state_is_written_first", Discharge.OF_SET
+    CONTENTS_OF_SHARED_WEIGHTS = "contents_of_shared_weights", Discharge.OF_SET
     EACH_PROGRAM = "each_program", Discharge.OF_SET
 
     @property

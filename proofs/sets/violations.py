@@ -1,7 +1,8 @@
 """Find the violations of a set by its definition (PS1): without a solver, and without running anything.
 
 Coarse things come first: the files are of one set, the shared tensors are where the agreement says, the state is left
-alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences. spec: PS1.1 to PS1.11
+alone and handed on, and every program can be called. `proofs.sets.calls` then runs sequences.
+spec: PS1.1 to PS1.11, PS1.13
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _place(member: SetMember, row: int) -> tuple[str, int, int, int, str]:
 
 
 def _kinds(member: SetMember, row: int, one: SharedTensor) -> Iterator[Violation]:
-    """Check that an entry is the caller's, and that an exit is written and returned. spec: PS1.1"""
+    """Check that an entry is the caller's, and that an exit is written and returned. spec: PS1.1, PS1.13"""
     use, name = one.uses[member.name], member.tensor(row).name
     if use.entry == name and not member.is_callers(row):
         yield _shared(f"{member.name}:{name} is the entry of {one.name}, and a step writes it", one, (member.name,))
@@ -132,6 +133,9 @@ def _kinds(member: SetMember, row: int, one: SharedTensor) -> Iterator[Violation
         return
     if member.is_callers(row) and row not in member.mutated:
         text = f"{member.name}:{name} is the exit of {one.name}, and no step writes it"
+        yield _shared(text, one, (member.name,))
+    if member.is_callers(row) and use.entry != name:
+        text = f"{member.name}:{name} is the exit of {one.name}, and holds a value before the call: it is the entry too"
         yield _shared(text, one, (member.name,))
     if row not in member.returned:
         text = f"{member.name}:{name} is the exit of {one.name}, and the caller does not read it after the last step:"

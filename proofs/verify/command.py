@@ -113,10 +113,13 @@ class GivenPlans:
     skipped: tuple[SkippedFile, ...] = ()
     sets: Mapping[str, PlanSet] = field(default_factory=dict)
     """The manifests of plan sets, by folder."""
+    refused: frozenset[str] = frozenset()
+    """The folders whose manifest cannot be read: their plans are judged as programs, and the error is about the set."""
 
     def of_plan(self, plan: str, options: Options) -> Options:
         """Return the options for one plan: with its model, if plans are paired, and as a program of its set."""
         in_set = options.in_set or any(plan in self.programs(folder) for folder in self.sets)
+        in_set = in_set or (os.path.dirname(plan) or os.curdir) in self.refused
         return replace(options, model=self.models[plan] if self.models else options.model, in_set=in_set)
 
     def programs(self, folder: str) -> list[str]:
@@ -141,6 +144,7 @@ def _given_plans(given: tuple[Listing, ...], models: tuple[Listing, ...], model:
         if os.path.join(folder, kind.MANIFEST) in map(os.path.normpath, given_alone) or folder == os.curdir:
             listed = _files_of_set(folder, manifest)
             plans += tuple(path for path in listed if path not in plans and os.path.isfile(path))
+    refused = frozenset(os.path.dirname(error.file) or os.curdir for error in errors)
     errors += records.values()
     paired: Mapping[str, str] = {}
     paths = [path for listing in models for path in listing.files]
@@ -156,7 +160,7 @@ def _given_plans(given: tuple[Listing, ...], models: tuple[Listing, ...], model:
     paths += [] if model is None else [model]
     skipped = folders.without_read([each for listing in given for each in listing.skipped], plans, paths)
     is_set = len(files) > 1 or any(listing.is_folder for listing in given)
-    return GivenPlans(plans, is_set or bool(manifests), paired, tuple(errors), tuple(skipped), manifests)
+    return GivenPlans(plans, is_set or bool(manifests), paired, tuple(errors), tuple(skipped), manifests, refused)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A set is the folder of a manifest, or the plans of a command line in which names are shared. A contradiction is REFUTED
 with what differs, or with calls, step and bytes; a plan that is missing or not proved, and a row that a solver does not
-discharge, is UNKNOWN. spec: PS4.1 to PS4.7
+discharge, is UNKNOWN. spec: PS4.1 to PS4.7, PS4.10
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from proofs.proving.kernel.program import PlanFile
 from proofs.proving.kernel.sets import JudgedProgram
 from proofs.readers.donation import unmatched_patterns
 from proofs.sets.agreed import agree_by_names
+from proofs.sets.contents import ComparedContents, compare_contents
 from proofs.sets.kernel import ask_kernel
 from proofs.sets.members import SetMember
 from proofs.sets.rows import SetOutcome, prove_set
@@ -26,7 +27,7 @@ from proofs.sets.violations import find_violations
 from proofs.verify.checks import BufferSubject, Subject
 from proofs.verify.conclusion import record_kernel_result
 from proofs.verify.options import Disagreement, Options, SharedNames
-from proofs.verify.verdict import EXECUTION, EXITS, PROVED, UNKNOWN, Verdict, refute, state_execution
+from proofs.verify.verdict import EXECUTION, EXITS, NO_ROWS, PROVED, UNKNOWN, Verdict, refute, state_execution
 from tmmu.core.flags import stem_of_plan
 from tmmu.core.output import count_noun, list_names
 from tmmu.plans import sets
@@ -36,7 +37,8 @@ from tmmu.plans.sets import Agreement, PlanSet
 OBLIGATIONS = obligations_discharged(Discharge.OF_SET)
 """The obligations that the verdict on a set lists."""
 COMPARED = (
-    Obligation.ONE_SET, Obligation.EVERY_PROGRAM, Obligation.STATE_IS_WRITTEN_FIRST, Obligation.EACH_PROGRAM,
+    Obligation.ONE_SET, Obligation.EVERY_PROGRAM, Obligation.STATE_IS_WRITTEN_FIRST,
+    Obligation.CONTENTS_OF_SHARED_WEIGHTS, Obligation.EACH_PROGRAM,
 )  # fmt: skip
 """Those that are compared, and not evaluated by a solver."""
 ONE_AT_A_TIME = "programs run one at a time, and their steps one after another"
@@ -215,6 +217,11 @@ def _decide(
 ) -> None:
     """Refute the set if anything false is found; else let solvers prove it, and conclude."""
     found = list(islice(find_violations(members, agreement, manifest), AT_MOST))
+    contents = ComparedContents([])
+    if not found:
+        models = {member.name: plan.verdict.model for member, plan in zip(members, plans, strict=True)}
+        contents = compare_contents(members, agreement, models)
+        found = [difference.violation() for difference in contents.differing[:AT_MOST]]
     if found:
         refute(verdict, found, OBLIGATIONS)
         return
@@ -238,16 +245,23 @@ def _decide(
         verdict.kernel = {"answer": NOT_ASKED, "reason": reasons[Obligation.EACH_PROGRAM]}
     else:
         verdict.kernel = ask_kernel(members, state, [plan.judged_program() for plan in plans], options.solving.timeout)
-    _conclude(verdict, outcomes, reasons)
+    skipped: dict[Obligation, str] = {}
+    if contents.unknown or not contents.agreeing:
+        skipped[Obligation.CONTENTS_OF_SHARED_WEIGHTS] = contents.unknown or NO_ROWS
+    _conclude(verdict, outcomes, reasons, skipped)
 
 
-def _conclude(verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Mapping[Obligation, str]) -> None:
+def _conclude(
+    verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Mapping[Obligation, str],
+    skipped: Mapping[Obligation, str],
+) -> None:  # fmt: skip
     """List each obligation with its rows; PROVED if none is open. Nothing without a row is called proved.
 
-    If the kernel is installed, it must accept the set. spec: V6.1, V6.24
+    If the kernel is installed, it must accept the set. Obligations in `skipped` were not looked at, for the reason that
+    it has. spec: V6.1, V6.24, PS4.10
     """
     first = next(iter(outcomes.values()))
-    for name in OBLIGATIONS:
+    for name in (name for name in OBLIGATIONS if name not in skipped):
         answer = UNKNOWN if name in reasons else PROVED
         entry: dict[str, Any] = {"name": name, "verdict": answer, "detail": reasons.get(name, "")}
         if name in COMPARED:
@@ -259,7 +273,8 @@ def _conclude(verdict: Verdict, outcomes: Mapping[str, SetOutcome], reasons: Map
     holding = [entry for entry in verdict.obligations if entry["verdict"] == PROVED]
     verdict.compared = [entry["name"] for entry in holding if entry["name"] in COMPARED]
     verdict.proved = [entry["name"] for entry in holding if entry.get("rows")]
-    verdict.not_looked_at = {entry["name"]: "no rows" for entry in holding if entry.get("rows") == 0}
+    verdict.not_looked_at = {entry["name"]: NO_ROWS for entry in holding if entry.get("rows") == 0}
+    verdict.not_looked_at.update((name.value, why) for name, why in skipped.items())
     verdict.notes = [f"{name}: {text}" for name, text in reasons.items()]
     agrees = record_kernel_result(verdict)
     if verdict.kernel["answer"] == "accepted":

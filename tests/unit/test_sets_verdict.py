@@ -32,9 +32,10 @@ from tests.support.wrong_sets import ARENA, FILL, NEXT, OTHER, changed
 from tmmu.core.vocabulary import Bindings
 from tmmu.planner.sets.plan import PlannedSet, SetOptions, plan_programs
 from tmmu.plans import file, text
+from tmmu.plans import sets as files
 from tmmu.plans.gate import StatedPlan
 from tmmu.plans.sections import Membership, Plan
-from tmmu.plans.sets import PlanSet, plan_path
+from tmmu.plans.sets import PlanSet, SharedUse, plan_path
 
 CORPUS = Path(__file__).parents[1] / "corpus/foreign/proved"
 MADE = plan_programs(
@@ -176,6 +177,22 @@ def test_a_plan_of_another_set_is_refuted_with_both_values(plan: Plan, manifest:
     assert verdict.witness["stated"] != verdict.witness["recomputed"]
 
 
+def test_a_manifest_that_is_refused_is_the_error_and_not_a_donated_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its plans are programs, so that `PROGRAM:NAME` is of one of them. spec: PS2.4, PS4.9"""
+    files.save(tmp_path, MADE.plan_set, {name: file.encode(plan) for name, plan in MADE.plans.items()})
+    donated = ("--donate=prefill:cache", "--donate=decode:cache")
+    assert entry.run([str(tmp_path), *donated, "-q"]) == 0
+    manifest = tmp_path / "set.cbor"
+    manifest.write_bytes(manifest.read_bytes()[:-1])
+    capsys.readouterr()
+    assert entry.run([str(tmp_path), *donated, "-q"]) == 4
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].startswith("UNKNOWN set of ")
+    assert (str(manifest) in err, "--donate" in err) == (True, False)
+
+
 def test_a_manifest_that_states_too_small_an_arena_is_refuted() -> None:
     small = _smaller(MADE.plan_set)
     plans = {name: replace(plan, membership=small.membership(name)) for name, plan in MADE.plans.items()}
@@ -223,6 +240,27 @@ def test_a_training_step_of_xla_is_a_set_over_its_own_donated_state(monkeypatch:
     assert list(find_violations(both, agreement)) == []
     apart = [replace(both[0], exits={}), both[1]]  # otherwise the results are other tensors in the bytes of state
     assert list(find_violations(apart, agree_by_names(apart, ["p__*", "m__*", "constant*", "t.1"], ["*"])))
+
+
+def test_state_that_a_program_mutates_is_its_entry_too() -> None:
+    """A manifest that hides the entry says that the program needs no state. spec: PS1.13"""
+    bodies = {
+        "fill": "tensor s 4 m 0 output\nstep f my::F -> s\n",
+        "step": "tensor s 4 m 0 optimizer\ntensor y 4 m 8 output\nstep g my::G s -> s y changes s\n",
+    }
+    members = []
+    for name, body in bodies.items():
+        stated = file.pass_gate(text.read(f"tmmu-plan-text 1\narena m 64\n{body}".encode(), name))
+        assert isinstance(stated, StatedPlan)
+        members.append(SetMember(name, name, stated.plan, Subject(stated, donated=frozenset("s")).run))
+    right = agree_by_names(members, ("s",), ())
+    (one,) = right.shared
+    assert one.uses["step"] == SharedUse("s", "s")
+    assert list(find_violations(members, right)) == []
+    forged = replace(right, shared=(replace(one, uses={**one.uses, "step": SharedUse(None, "s")}),))
+    (found,) = find_violations(members, forged)
+    assert (found.obligation, found.programs) == (Obligation.SHARED_AT_ONE_PLACE, ("step",))
+    assert "it is the entry too" in found.text
 
 
 def test_what_was_proved_of_a_plan_is_what_the_set_is_made_of() -> None:

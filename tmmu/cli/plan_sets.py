@@ -1,6 +1,6 @@
 """`tmmu plan --share`: several programs planned for one memory, checked and written as a plan set.
 
-spec: PS3.1, PS3.5, PS3.6, PS3.7, C2.2
+spec: PS3.1, PS3.5, PS3.6, PS3.7, PS3.12, C2.2
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 from tmmu.cli.plan_request import PlanPrinting, PlanRequest, until_interrupted
 from tmmu.cli.units import seconds
 from tmmu.core.flags import stem_of_model
-from tmmu.core.output import STANDARD, format_json, print_lines, print_text
+from tmmu.core.output import STANDARD, format_json, list_names, print_lines, print_text
 from tmmu.core.progress import progress
 
 if TYPE_CHECKING:
@@ -117,7 +117,23 @@ def _text(made: CheckedSet, paths: Sequence[str], spent: int, *, why: bool) -> I
     planned = made.planned
     yield from (f"wrote {path}" for path in paths)
     yield from set_report.lines(planned.plan_set, planned.plans)
+    yield from _not_carried_on(made)
+    if made.uncompared:
+        yield f"  not compared: contents of shared weights ({made.uncompared}): verify the set with --models of all"
     for name, refused in planned.refused.items():
         if why:
             yield from (f"  {name}: {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in refused)
     yield f"  success, planned in {seconds(spent)}"
+
+
+def _not_carried_on(made: CheckedSet) -> Iterator[str]:
+    """Yield the donated tensors in whose place a program returns nothing: the set keeps their values. spec: PS3.12"""
+    found = [
+        f"{program}:{use.entry}"
+        for one in made.planned.plan_set.agreement.shared
+        for program, use in one.uses.items()
+        if use.exit is None and program in made.tasks and use.entry in made.tasks[program].graph.bindings.donated
+    ]
+    if found:
+        pair = f"--share {found[0]}={found[0].partition(':')[0]}:OUTPUT"
+        yield f"  donated, but only read: {list_names(found)}; the next call finds the old value, unless you add {pair}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from proofs.sets.contents import FIX, compare_contents
 from proofs.sets.members import SetMember
 from proofs.sets.violations import find_violations
 from proofs.verify.checks import Subject
@@ -26,7 +27,6 @@ from tmmu.planner.sets.programs import prepare_program
 from tmmu.planner.sets.shares import TensorOfProgram, share_error
 from tmmu.plans import file, sets
 from tmmu.plans.sections import Plan
-from tmmu.plans.sets import Agreement
 from tmmu.simulator.values import InitializerDigest, initializer_digests
 from tmmu.tasks.checking import PlanCheck, bug_error
 from tmmu.tasks.planning import PlanningTask, task
@@ -55,6 +55,8 @@ class CheckedSet:
     planned: PlannedSet
     data: dict[str, bytes]
     tasks: dict[str, PlanningTask]
+    uncompared: str = ""
+    """Why the values of weights that a set was extended with were not compared with those of its own programs."""
 
     def write(self, folder: str) -> list[str]:
         """Write the set into a folder, and return the paths. Raises as `sets.save`."""
@@ -85,7 +87,6 @@ def plan_and_check(
         prepared, wanted, options.layout, fallback=options.fallback, effort=options.effort, stopped=stopped,
         planned=plans, known=known,
     )  # fmt: skip
-    _check_values(made.plan_set.agreement, files)
     doing("checking")
     data, members = {}, list[SetMember]()
     for name, plan in made.plans.items():
@@ -103,9 +104,14 @@ def plan_and_check(
             members.append(_member(name, check.subject_of(plan, data[name])))
         except TmmuError as error:
             raise error.in_file(request.models[name]) from None
-    for violation in find_violations(members, made.plan_set.agreement, made.plan_set):
+    agreement = made.plan_set.agreement
+    added = tuple(one for one in agreement.shared if not tasks.keys().isdisjoint(one.uses))
+    contents = compare_contents(members, replace(agreement, shared=added), request.models)
+    for difference in contents.differing:
+        raise share_error(difference.shared, difference.what, FIX)
+    for violation in find_violations(members, agreement, made.plan_set):
         raise bug_error(violation.obligation, violation.text)
-    return CheckedSet(made, data, tasks)
+    return CheckedSet(made, data, tasks, "" if request.extended is None else contents.unknown)
 
 
 def _member(name: str, subject: Subject) -> SetMember:
@@ -189,27 +195,9 @@ def _prepare(one: PlanningTask, path: str) -> PreparedModel:
         raise error.in_file(path) from None
 
 
-Files = Mapping[str, Mapping[str, InitializerDigest]]
-"""The initializers in the file of each program."""
-
-
-def _check_values(agreement: Agreement, files: Files) -> None:
-    """Raise INVALID_BINDING for a shared tensor that has different values in two files. spec: PS3.2"""
-    for one in agreement.shared:
-        stored = [
-            (TensorOfProgram(program, use.entry), files[program][use.entry].content)
-            for program, use in one.uses.items()
-            if use.entry is not None and use.entry in files.get(program, {})
-        ]
-        for end, content in stored[1:]:
-            if content != stored[0][1]:
-                what = f"{stored[0][0]} and {end} have different values in their files"
-                raise share_error(one.name, what, "give both files one value, or do not share it")
-
-
 def _equal_weights(
-    files: Files, prepared: Mapping[str, PreparedModel]
-) -> list[tuple[TensorOfProgram, TensorOfProgram]]:  # fmt: skip
+    files: Mapping[str, Mapping[str, InitializerDigest]], prepared: Mapping[str, PreparedModel]
+) -> list[tuple[TensorOfProgram, TensorOfProgram]]:
     """Return pairs of initializers of different programs that are equal and that no step changes. spec: PS3.3"""
     found: dict[tuple[InitializerDigest, int], TensorOfProgram] = {}
     pairs = []
