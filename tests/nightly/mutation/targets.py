@@ -282,6 +282,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"proofs/readers/models/{name}.py": READERS
         for name in ("bodies", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
     },
+    **dict.fromkeys(("proofs/sets/contents.py", "proofs/readers/models/contents.py"), (f"{UNIT}set_contents.py",)),
     "proofs/readers/models/onnx_streams.py": (f"{UNIT}onnx_streams.py",),
     **{f"proofs/definition/model/{name}.py": READERS for name in ("compare", "difference")},
     "proofs/definition/model/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
