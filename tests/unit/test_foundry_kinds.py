@@ -57,7 +57,7 @@ def test_a_session_is_the_plain_run_bit_for_bit_and_near_llama_cpp(kind: str, tm
         session.close()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ggml") is None, reason="ggml-python is not installed")
+@pytest.mark.skipif(importlib.util.find_spec("ggml") is None, reason="ggml-python is not installed")  # it is an extra
 @pytest.mark.parametrize("kind", KINDS)
 def test_ggml_is_near_llama_cpp_and_gives_the_same_bits_in_each_batch(kind: str, tmp_path: Path) -> None:
     """spec: FD10.5, FD10.7, FD5.15"""

@@ -59,7 +59,7 @@ def test_pages_that_random_access_does_not_need_stay_on_the_disk(tmp_path: Path)
         with RegionStore() as regions:
             region = regions.map(path, access=access)
             if space.resident(region.base, region.size).any():
-                pytest.skip("the pages stay in memory")
+                pytest.skip("the pages stay in memory")  # reason: a folder in memory has no other place for them
             first = region.view(64 * TILE, 64 * TILE + 2 * PAGE)
             first.sum()
             found[access] = int(space.resident(region.base, region.size).sum())

@@ -194,7 +194,7 @@ def get(given: StoreOptions, output: str, ids: str | None, index: int | None, to
 
 @mnemosyne.command(
     epilog=format_examples(
-        "tmmu mnemosyne delete store --key key --index 5",
+        "tmmu mnemosyne delete store --key key --index 7",
         "tmmu mnemosyne delete store --key key --range 10:20",
     )
 )

@@ -286,7 +286,6 @@ said of that."""
             "Replan is not a step",
         ),
         ("replanned", "PlanLifecycle", '"old_plan_hash": "', '"old_plan_hash": "0', 0, "Replan is not a step"),
-        ("replanned", "PlanLifecycle", '"event": "ready", "t": 4', '"event": "ready", "t": 5', 0, "Zero is not a step"),
         (
             "replanned",
             "PlanLifecycle",
